@@ -1,0 +1,77 @@
+"""tinygrad_attn: where does the gradient go in attention?
+
+A small reverse-mode autodiff framework on NumPy or CuPy.  Read it in this order: graph.py (what is
+recorded), ops/ (the chain rule, one line per rule), walk.py (backward), tensor.py, attention/."""
+
+from . import testing
+from .backward import Step, grad, steps
+from .derivatives import hvp, jacobian, jvp
+from .functions import (
+    abs,
+    add,
+    add_at,
+    astype,
+    broadcast_to,
+    clip,
+    concatenate,
+    cos,
+    cross_entropy,
+    cumsum,
+    div,
+    dropout,
+    einsum,
+    embedding,
+    embedding_sum,
+    exp,
+    expand_dims,
+    expm1,
+    flip,
+    gelu,
+    getitem,
+    layer_norm,
+    log,
+    log1p,
+    log_softmax,
+    logsumexp,
+    masked_fill,
+    matmul,
+    max,
+    maximum,
+    mean,
+    min,
+    minimum,
+    mul,
+    neg,
+    norm,
+    pad,
+    pow,
+    prod,
+    relu,
+    reshape,
+    scatter_add,
+    sigmoid,
+    sign,
+    sin,
+    softmax,
+    split,
+    sqrt,
+    squeeze,
+    stack,
+    std,
+    sub,
+    sum,
+    swapaxes,
+    take_along_axis,
+    tanh,
+    transpose,
+    tril,
+    triu,
+    unpad,
+    var,
+    where,
+)
+from .mode import enable_grad, manual_seed, no_grad, scope
+from .operation import op
+from .tensor import Tensor, arange, from_dlpack, ones, randn, zeros
+
+__version__ = "0.1.0"

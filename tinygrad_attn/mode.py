@@ -1,0 +1,181 @@
+"""What is in force right now: is the graph recorded, under which path of names, and who watches.
+
+One immutable `Mode` per thread and per async task (a context variable), so that ``no_grad`` in one
+thread or coroutine never leaks into another.  Every context manager here puts a new Mode in place
+whose `outer` is the one before, and puts that one back on exit, also after an exception.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Mode:
+    """recording: do operations on tensors build the graph?  scope: path of names ("blocks.0.attn").
+    watcher: called with (path, tensor) for each named tensor, or None.
+    draws: a source of dropout masks that replaces the seeded generator, or None."""
+
+    __slots__ = ("recording", "scope", "watcher", "draws", "outer")
+
+    def __init__(self, recording: bool, scope: str, watcher: Any, draws: Any, outer: Mode | None) -> None:
+        self.recording, self.scope, self.watcher, self.draws, self.outer = recording, scope, watcher, draws, outer
+
+
+MODE: ContextVar[Mode] = ContextVar("mode", default=Mode(True, "", None, None, None))
+current = MODE.get
+
+
+class _Switch:
+    """A context manager that changes the Mode; one object may be entered again while it is in force."""
+
+    def _inner(self, now: Mode) -> Mode:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        MODE.set(self._inner(current()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        outer = current().outer
+        assert outer is not None
+        MODE.set(outer)
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: the whole call runs inside; of a generator function, each of its steps."""
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def generator(*args: Any, **kwargs: Any) -> Any:
+                inside = function(*args, **kwargs)
+                advance, value = inside.send, None
+                while True:
+                    try:
+                        with self:  # entered for each step only: the consumer between steps is outside
+                            item = advance(value)
+                    except StopIteration as stop:
+                        return stop.value
+                    try:
+                        value, advance = (yield item), inside.send
+                    except GeneratorExit:
+                        inside.close()
+                        raise
+                    except BaseException as error:
+                        value, advance = error, inside.throw
+
+            return generator  # type: ignore[return-value]
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return await function(*args, **kwargs)
+
+            return coroutine  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+
+class no_grad(_Switch):
+    """Nothing inside is recorded: results have no gradient.  A context manager and a decorator.
+
+    >>> import tinygrad_attn as ta
+    >>> w = ta.Tensor([1.0], requires_grad=True)
+    >>> with ta.no_grad():
+    ...     print((2 * w).requires_grad)
+    False
+    """
+
+    def _inner(self, now: Mode) -> Mode:
+        return Mode(False, now.scope, now.watcher, now.draws, now)
+
+
+class enable_grad(_Switch):
+    """Record again inside a ``no_grad`` block.
+
+    >>> import tinygrad_attn as ta
+    >>> w = ta.Tensor([1.0], requires_grad=True)
+    >>> with ta.no_grad(), ta.enable_grad():
+    ...     print((2 * w).requires_grad)
+    True
+    """
+
+    def _inner(self, now: Mode) -> Mode:
+        return Mode(True, now.scope, now.watcher, now.draws, now)
+
+
+class scope(_Switch):
+    """Names given inside get `name` and a dot in front: ``"scores"`` becomes ``"attn.scores"``.
+
+    >>> import tinygrad_attn as ta
+    >>> with ta.scope("attn"):
+    ...     print(ta.ones(2).named("scores").name)
+    attn.scores
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _inner(self, now: Mode) -> Mode:
+        return Mode(now.recording, f"{now.scope}.{self.name}" if now.scope else self.name, now.watcher, now.draws, now)
+
+
+class watching(_Switch):
+    """`watcher(path, tensor)` is called for every tensor that is named inside."""
+
+    def __init__(self, watcher: Callable[[str, Any], None]) -> None:
+        self.watcher = watcher
+
+    def _inner(self, now: Mode) -> Mode:
+        return Mode(now.recording, now.scope, self.watcher, now.draws, now)
+
+
+class drawing(_Switch):
+    """Random masks inside come from `draws(shape) -> uniform numbers in [0, 1)` (see train/)."""
+
+    def __init__(self, draws: Callable[[tuple[int, ...]], np.ndarray]) -> None:
+        self.draws = draws
+
+    def _inner(self, now: Mode) -> Mode:
+        return Mode(now.recording, now.scope, now.watcher, self.draws, now)
+
+
+# ---------------------------------------------------------------------------- random numbers
+# One generator for the framework, drawn on the CPU and then moved: the same seed gives the same
+# weights on every device, and NumPy's global state is neither read nor changed.
+
+_GENERATOR = np.random.default_rng(0)
+
+
+def manual_seed(seed: int) -> None:
+    """Start the framework's random numbers again from `seed` (parameters, randn, dropout).
+
+    >>> import tinygrad_attn as ta
+    >>> ta.manual_seed(7); a = ta.randn(2); ta.manual_seed(7); bool((a.data == ta.randn(2).data).all())
+    True
+    """
+    global _GENERATOR
+    _GENERATOR = np.random.default_rng(seed)
+
+
+def generator() -> np.random.Generator:
+    """The framework's generator, as last seeded by ``manual_seed``."""
+    return _GENERATOR
+
+
+def uniform(shape: tuple[int, ...]) -> np.ndarray:
+    """Uniform float32 numbers in [0, 1) on the CPU, from the draws in force or the generator."""
+    draws = current().draws
+    return draws(shape) if draws is not None else _GENERATOR.random(shape, dtype=np.float32)

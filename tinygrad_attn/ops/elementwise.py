@@ -1,0 +1,305 @@
+"""Elementwise operations.  The easy ones first: one line per rule, the rule reads as the formula.
+
+g is dL/d(out).  What a rule names is what it keeps: ``lambda g, out: g * out`` keeps the output.
+At kinks: 0 at relu(0), abs(0) and sign; ties of maximum share evenly; clip passes g at its bounds.
+At singular points (sqrt, log and powers at 0) and outside the domain the local derivative is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..backend import Array, module_of
+from ..operands import plain
+from ..operation import op
+
+# ---------------------------------------------------------------------------- arithmetic
+
+
+@op(vjps={"x": lambda g: g, "y": lambda g: g}, broadcasts=True)
+def add(x: Array, y: Array) -> Array:
+    """x + y, elementwise with broadcasting.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.add([1.0, 2.0], 3.0).numpy()
+    array([4., 5.], dtype=float32)
+    """
+    return x + y
+
+
+@op(vjps={"x": lambda g: g, "y": lambda g: -g}, broadcasts=True)
+def sub(x: Array, y: Array) -> Array:
+    """x - y, elementwise with broadcasting.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.sub([1.0, 2.0], 3.0).numpy()
+    array([-2., -1.], dtype=float32)
+    """
+    return x - y
+
+
+@op(vjps={"x": lambda g, y: g * y, "y": lambda g, x: g * x}, broadcasts=True)
+def mul(x: Array, y: Array) -> Array:
+    """x * y, elementwise with broadcasting.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.mul([1.0, 2.0], 3.0).numpy()
+    array([3., 6.], dtype=float32)
+    """
+    return x * y
+
+
+@op(vjps={"x": lambda g, y: g / y, "y": lambda g, y, out: -g * out / y}, broadcasts=True)
+def div(x: Array, y: Array) -> Array:
+    """x / y, elementwise with broadcasting; integers give float32.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.div([1.0, 3.0], 2.0).numpy()
+    array([0.5, 1.5], dtype=float32)
+    """
+    return x / y
+
+
+@op(vjps={"x": lambda g: -g})
+def neg(x: Array) -> Array:
+    """-x.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.neg([1.0, -2.0]).numpy()
+    array([-1.,  2.], dtype=float32)
+    """
+    return -x
+
+
+@op(vjps={"x": lambda g, x, y: _pow_base(g, x, y), "y": lambda g, x, out: _pow_exponent(g, x, out)}, broadcasts=True)
+def pow(x: Array, y: Array) -> Array:
+    """x ** y, elementwise with broadcasting; NaN for a negative x and a fractional y.
+
+    d/dx = y x^(y-1),  d/dy = x^y log x;  0 where x is a singular point (x = 0 and y < 1).
+
+    >>> import tinygrad_attn as ta
+    >>> ta.pow([1.0, 3.0], 2.0).numpy()
+    array([1., 9.], dtype=float32)
+    """
+    return x**y
+
+
+def _pow_base(g: Array, x: Array, y: Array) -> Array:
+    if isinstance(y, (int, float)) and y >= 1 and y == int(y):  # x**2, x**3: regular everywhere
+        return g * (y * x ** (y - 1)) if y != 1 else g
+    base, power = plain(x), plain(y)
+    regular = (base > 0) | ((base == 0) & (power >= 1)) | ((base < 0) & (power == power // 1))
+    return where(regular, g * y * where(regular, x, 1.0) ** (y - 1.0), 0.0)
+
+
+def _pow_exponent(g: Array, x: Array, out: Array) -> Array:
+    positive = plain(x) > 0
+    return g * where(positive, out, 0.0) * log(where(positive, x, 1.0))
+
+
+# ---------------------------------------------------------------------------- functions of one argument
+
+
+@op(vjps={"x": lambda g, x: g * sign(x)})
+def abs(x: Array) -> Array:
+    """|x|; the derivative at 0 is 0.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.abs([1.0, -2.0]).numpy()
+    array([1., 2.], dtype=float32)
+    """
+    return module_of(x).abs(x)
+
+
+@op(vjps={"x": lambda g: g * 0.0})
+def sign(x: Array) -> Array:
+    """-1, 0 or 1; the derivative is 0 everywhere.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.sign([3.0, -2.0]).numpy()
+    array([ 1., -1.], dtype=float32)
+    """
+    return module_of(x).sign(x)
+
+
+@op(vjps={"x": lambda g, out: g * out})
+def exp(x: Array) -> Array:
+    """e^x.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.exp([0.0, 1.0]).numpy()
+    array([1.       , 2.7182817], dtype=float32)
+    """
+    return module_of(x).exp(x)
+
+
+@op(vjps={"x": lambda g, out: g * (out + 1.0)})
+def expm1(x: Array) -> Array:
+    """e^x - 1, exact for small x.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.expm1([0.0, 1.0]).numpy()
+    array([0.       , 1.7182819], dtype=float32)
+    """
+    return module_of(x).expm1(x)
+
+
+@op(vjps={"x": lambda g, x: g * _inverse(x, plain(x) > 0)})
+def log(x: Array) -> Array:
+    """Natural logarithm; the derivative is 1/x, and 0 where x <= 0.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.log([1.0, 10.0]).numpy()
+    array([0.       , 2.3025851], dtype=float32)
+    """
+    return module_of(x).log(x)
+
+
+@op(vjps={"x": lambda g, x: g * _inverse(1.0 + x, plain(x) > -1)})
+def log1p(x: Array) -> Array:
+    """log(1 + x), exact for small x.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.log1p([0.0, 1.0]).numpy()
+    array([0.       , 0.6931472], dtype=float32)
+    """
+    return module_of(x).log1p(x)
+
+
+@op(vjps={"x": lambda g, out: g * (0.5 * _inverse(out, plain(out) > 0))})
+def sqrt(x: Array) -> Array:
+    """Square root; the derivative is 1/(2 sqrt x), and 0 where x <= 0.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.sqrt([4.0, 9.0]).numpy()
+    array([2., 3.], dtype=float32)
+    """
+    return module_of(x).sqrt(x)
+
+
+def _inverse(x: Array, regular: Array) -> Array:
+    """1/x where `regular`, else 0, without ever dividing by the others."""
+    return where(regular, 1.0 / where(regular, x, 1.0), 0.0)
+
+
+@op(vjps={"x": lambda g, x: g * cos(x)})
+def sin(x: Array) -> Array:
+    """Sine of x in radians.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.sin([0.0, 1.0]).numpy()
+    array([0.       , 0.8414710], dtype=float32)
+    """
+    return module_of(x).sin(x)
+
+
+@op(vjps={"x": lambda g, x: -g * sin(x)})
+def cos(x: Array) -> Array:
+    """Cosine of x in radians.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.cos([0.0, 1.0]).numpy()
+    array([1.       , 0.5403023], dtype=float32)
+    """
+    return module_of(x).cos(x)
+
+
+# ---------------------------------------------------------------------------- two candidates, one result
+
+
+def _share(x: Array, y: Array, wins: Array) -> Array:
+    """1 where the first wins, 1/2 at a tie, 0 elsewhere; NaN operands share as a tie does."""
+    a, b = plain(x), plain(y)
+    return wins + 0.5 * (a == b)
+
+
+@op(
+    vjps={
+        "x": lambda g, x, y: g * _cast(_share(x, y, plain(x) > plain(y)), g),
+        "y": lambda g, x, y: g * _cast(_share(x, y, plain(y) > plain(x)), g),
+    },
+    broadcasts=True,
+)
+def maximum(x: Array, y: Array) -> Array:
+    """The larger of x and y, elementwise; at a tie each gets half of the gradient.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.maximum([1.0, 5.0], 3.0).numpy()
+    array([3., 5.], dtype=float32)
+    """
+    return _module(x, y).maximum(x, y)
+
+
+@op(
+    vjps={
+        "x": lambda g, x, y: g * _cast(_share(x, y, plain(x) < plain(y)), g),
+        "y": lambda g, x, y: g * _cast(_share(x, y, plain(y) < plain(x)), g),
+    },
+    broadcasts=True,
+)
+def minimum(x: Array, y: Array) -> Array:
+    """The smaller of x and y, elementwise; at a tie each gets half of the gradient.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.minimum([1.0, 5.0], 3.0).numpy()
+    array([1., 3.], dtype=float32)
+    """
+    return _module(x, y).minimum(x, y)
+
+
+@op(vjps={"x": lambda g, x, low, high: g * _cast(_within(plain(x), low, high), g)})
+def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
+    """x limited to [low, high]; the gradient passes inside and at the bounds.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.clip([-2.0, 0.5, 7.0], 0.0, 1.0).numpy()
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return module_of(x).clip(x, low, high)
+
+
+def _within(x: Array, low: float | None, high: float | None) -> Array:
+    inside = x == x
+    if low is not None:
+        inside = inside & (x >= low)
+    return inside & (x <= high) if high is not None else inside
+
+
+@op(
+    vjps={
+        "x": lambda g, condition: where(condition, g, 0.0),
+        "y": lambda g, condition: where(condition, 0.0, g),
+    },
+    broadcasts=True,
+)
+def where(condition: Array, x: Array, y: Array) -> Array:
+    """x where `condition` is True, else y; the gradient goes to the one that was taken.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.where([True, False], [1.0, 2.0], 9.0).numpy()
+    array([1., 9.], dtype=float32)
+    """
+    return _module(condition, x, y).where(condition, x, y)
+
+
+@op(vjps={"x": lambda g: g})
+def astype(x: Array, dtype: Any) -> Array:
+    """x in another dtype; the gradient comes back in x's own.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.astype([1.0], "float64").dtype
+    dtype('float64')
+    """
+    return x.astype(np.dtype(dtype))
+
+
+def _module(*operands: Array) -> Any:
+    """The module of the first operand that is an array: the others may be Python scalars."""
+    return module_of(next((x for x in operands if hasattr(x, "dtype")), operands[0]))
+
+
+def _cast(plain_array: Array, g: Array) -> Array:
+    """Comparisons and counts as numbers of g's dtype."""
+    return plain_array.astype(g.dtype)

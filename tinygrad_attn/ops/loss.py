@@ -1,0 +1,91 @@
+"""cross_entropy: fused for training, with its reference in primitives beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..backend import Array, module_of
+from ..operands import plain
+from ..operation import op
+from .elementwise import where
+from .index import take_along_axis
+from .softmax import _finite_top, log_softmax
+
+
+def cross_entropy_reference(logits: Array, targets: Array, ignore_index: int = -100, label_smoothing: float = 0.0) -> Array:
+    """cross_entropy in primitives."""
+    targets, counted, share = _targets(logits, targets, ignore_index)
+    log_p = log_softmax(logits, -1)
+    picked = take_along_axis(log_p, where(counted, targets, 0)[..., None], -1)[..., 0]
+    rows = (1.0 - label_smoothing) * picked
+    if label_smoothing:
+        rows = rows + (label_smoothing / logits.shape[-1]) * log_p.sum(axis=-1)
+    return -(where(counted, rows, 0.0) * share).sum()
+
+
+def _targets(logits: Array, targets: Array, ignore_index: int) -> tuple[Array, Array, Array]:
+    """The targets as an integer array, which of them count, and the weight 1/count of each."""
+    data, targets = plain(logits), plain(targets)
+    module = module_of(data)
+    targets = module.asarray(targets)
+    if targets.dtype.kind not in "iu":
+        raise TypeError(f"expected integer targets, got {targets.dtype}")
+    if targets.shape != data.shape[:-1]:
+        raise ValueError(f"expected targets of shape {tuple(data.shape[:-1])}, got {tuple(targets.shape)}")
+    counted = targets != ignore_index
+    if module is np:  # on a GPU this would wait for the device: there, labels are checked where data is loaded
+        outside = counted & ((targets < 0) | (targets >= data.shape[-1]))
+        if outside.any():
+            raise IndexError(f"target {targets[outside].flat[0]} is outside the {data.shape[-1]} classes")
+    count = counted.sum()
+    share = 1.0 / module.maximum(count, 1)
+    return targets, counted, share.astype(data.dtype)
+
+
+def _cross_entropy_vjp(g: Array, needs: tuple[bool, ...], saved: Array) -> list[Array]:
+    return [saved * g]
+
+
+@op(joint=_cross_entropy_vjp, traced=("logits",), reference=cross_entropy_reference, saves=True)
+def cross_entropy(logits: Array, targets: Array, ignore_index: int = -100, label_smoothing: float = 0.0) -> Array:
+    """The mean over counted targets of -log softmax(logits)[target]: logits (..., n), integer targets (...).
+
+    Targets equal to `ignore_index` do not count; if none counts, the loss is 0.  label_smoothing e mixes
+    the target with e/n of every class.  The gradient (p - onehot)/count is made with the loss: its entry
+    at the target is minus the sum of the others, exact also where p is nearly 1.
+
+    Errors: IndexError for a target outside the classes (on the CPU), TypeError for float targets.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.cross_entropy([[0.0, 0.0]], [1]).item()
+    0.693147...
+    """
+    targets, counted, share = _targets(logits, targets, ignore_index)
+    module, n = module_of(logits), logits.shape[-1]
+    if logits.size == 0:
+        return module.zeros((), dtype=logits.dtype), logits.copy()
+    wide = logits.astype(module.float32) if logits.dtype == module.float16 else logits
+    flat = wide.reshape(-1, n)
+    rows, column = module.arange(flat.shape[0]), module.where(counted, targets, 0).reshape(-1)
+    weight = (counted.reshape(-1) * share).astype(flat.dtype)
+    e = flat - _finite_top(flat, -1)
+    at_target = e[rows, column]
+    row_sum_shifted = e.sum(axis=-1) if label_smoothing else None
+    module.exp(e, out=e)
+    winner = flat.argmax(axis=-1)
+    e[rows, winner] = 0.0  # the winner's term is exactly 1: log(total) = log1p(sum of the others)
+    log_total = module.log1p(e.sum(axis=-1))
+    e[rows, winner] = 1.0
+    losses = (1.0 - label_smoothing) * (log_total - at_target)
+    if row_sum_shifted is not None:
+        losses = losses + label_smoothing * (log_total - row_sum_shifted / n)
+    loss = module.where(weight > 0, losses, 0.0) @ weight
+    # the gradient, in e's place
+    total = module.exp(log_total)
+    e[rows, column] = 0.0
+    e *= (weight / total)[:, None]
+    if label_smoothing:
+        e -= (weight * (label_smoothing / n))[:, None]
+        e[rows, column] = 0.0
+    e[rows, column] = -e.sum(axis=-1)
+    return loss.astype(logits.dtype), e.reshape(logits.shape).astype(logits.dtype, copy=False)

@@ -1,0 +1,285 @@
+"""Tensor: an array and the node that made it.  One-line operators, no maths: the maths is in ops/."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .backward import backward as _run_backward
+from .backend import Array, device_of, fresh, is_array, to_host
+from .graph import Traced, extras_of, leaf
+from .mode import current, generator
+from .operands import DEFAULT_DTYPE
+from .operators import Operators
+
+
+class Tensor(Operators, Traced):
+    """An array whose history is recorded, so that gradients can flow back through it.
+
+    data: numbers, nested lists, a NumPy or CuPy array, or a Tensor; always copied.  Python floats become
+    float32, arrays keep their dtype.  requires_grad: collect dL/d(this) in ``.grad``.
+
+    Errors: TypeError for data that is not numeric, or integers with requires_grad.
+
+    >>> x = Tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward(); x.grad.numpy()
+    array([2., 4.], dtype=float32)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None, device: str | None = None) -> None:
+        if isinstance(data, Traced):
+            data = data._data
+        elif not is_array(data):
+            data = _from_python(data, dtype)
+        self._data = fresh(data, dtype, device)
+        if self._data.dtype.kind not in "biuf" or self._data.dtype.itemsize > 8:
+            raise TypeError(f"expected real numbers, got dtype {self._data.dtype}; write dtype='float32'")
+        if not self._data.dtype.isnative:
+            self._data = self._data.astype(self._data.dtype.newbyteorder("="))
+        self._node = None
+        if requires_grad:
+            self.requires_grad = True
+
+    # ------------------------------------------------------------------------ what it is
+
+    @property
+    def data(self) -> Array:
+        """The array, as a read-only view; assign to it to replace the values (same shape)."""
+        view = self._data.view()
+        if isinstance(view, np.ndarray):
+            view.flags.writeable = False
+        return view
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        value = fresh(value._data if isinstance(value, Traced) else value, self.dtype, self.device)
+        if value.shape != self._data.shape:
+            raise ValueError(f"x.data = ...: expected shape {self.shape}, got {tuple(value.shape)}; make a new Tensor instead")
+        self._replace(value)
+
+    def _replace(self, array: Array) -> None:
+        """New values for this tensor.  The old array is left alone; nodes that kept it will notice."""
+        self._data = array
+        if self._node is not None:
+            self._node.version += 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._data.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        return self._data.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._data.dtype
+
+    @property
+    def device(self) -> str:
+        return device_of(self._data)
+
+    @property
+    def name(self) -> str | None:
+        return getattr(self, "_name", None)
+
+    def named(self, name: str) -> Tensor:
+        """This tensor, named `name` under the scope in force; a watcher sees it now."""
+        mode = current()
+        self._name = path = f"{mode.scope}.{name}" if mode.scope else name
+        if self._node is not None:
+            extras_of(self._node).name = path
+        if mode.watcher is not None:
+            mode.watcher(path, self)
+        return self
+
+    # ------------------------------------------------------------------------ gradients
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if self._node is not None and self._node.op is not None:
+            raise RuntimeError("requires_grad of a computed tensor cannot be changed; use x.detach()")
+        if not value:
+            self._node = None
+        elif self._node is None:
+            if self.dtype.kind != "f":
+                raise TypeError(
+                    f"only floats have gradients, got {self.dtype}; write the numbers with a point, "
+                    f"Tensor([7.0], requires_grad=True), or dtype='float32'"
+                )
+            self._node = leaf(self._data)
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._node is None or self._node.op is None
+
+    @property
+    def grad(self) -> Tensor | None:
+        """dL/d(this), added up over the backward passes so far; None before the first."""
+        return None if self._node is None or self._node.extras is None else self._node.extras.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            if self._node is None:
+                raise RuntimeError("this tensor does not require a gradient, so it has no .grad to set")
+            value = Tensor(value, dtype=self.dtype, device=self.device) if not isinstance(value, Tensor) else value
+            if value.shape != self.shape:
+                raise ValueError(f"x.grad = ...: expected shape {self.shape}, got {value.shape}")
+            value = Tensor(value) if value._node is None else value
+        if self._node is not None:
+            extras_of(self._node).grad = value
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
+        """Add dL/dx to the ``.grad`` of every leaf that this tensor depends on (see backward.py)."""
+        _run_backward(self, gradient, retain_graph, create_graph)
+
+    def retain_grad(self) -> Tensor:
+        """Keep dL/d(this) in ``.grad`` although this is a computed tensor."""
+        if self._node is None:
+            raise RuntimeError("retain_grad: this tensor has no graph, so no gradient will reach it")
+        extras_of(self._node).keeps_grad = True
+        return self
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Callable[[], None]:
+        """Call `hook(gradient)` when dL/d(this) is complete; what it returns replaces the gradient.
+        Returns a function that removes the hook.
+
+        Errors: ValueError when the hook returns another shape."""
+        if self._node is None:
+            raise RuntimeError("register_hook: this tensor has no graph, so no gradient will reach it")
+
+        def on_arrays(gradient: Any) -> Any:
+            given = gradient if isinstance(gradient, Traced) else _wrap(gradient)
+            result = hook(given)  # type: ignore[arg-type]
+            if result is None:
+                return gradient
+            result = result if isinstance(result, Traced) else Tensor(result)
+            if result._data.shape != gradient.shape:
+                raise ValueError(f"hook: expected a gradient of shape {gradient.shape}, got {result._data.shape}")
+            if isinstance(gradient, Traced):
+                return result
+            return result._data.astype(gradient.dtype)
+
+        hooks = extras_of(self._node).hooks
+        hooks.append(on_arrays)
+        return lambda: hooks.remove(on_arrays) if on_arrays in hooks else None
+
+    def detach(self) -> Tensor:
+        """The same values without history."""
+        return _wrap(self._data)
+
+    # ------------------------------------------------------------------------ elsewhere, and on paper
+
+    def to(self, device: str) -> Tensor:
+        """The same values on ``"cpu"``, ``"cuda"`` or ``"cuda:1"`` (a leaf stays a leaf; itself if it is there)."""
+        if device in (self.device, self.device.partition(":")[0]):
+            return self
+        if self._node is not None and self._node.op is not None:
+            raise RuntimeError("to: move leaves or detached tensors; this one has a graph, which stays on its device")
+        return Tensor(self._data, self.requires_grad, device=device)
+
+    def __repr__(self) -> str:
+        values = np.array2string(to_host(self._data), precision=4, threshold=20, prefix="Tensor(")
+        parts = [f"Tensor({values}", f"dtype={self.dtype}" if self.dtype != DEFAULT_DTYPE else ""]
+        parts.append(f"shape={self.shape}" if self.size > 20 else "")
+        parts.append(f"device={self.device!r}" if self.device != "cpu" else "")
+        parts.append(f"name={self.name!r}" if self.name else "")
+        if self._node is not None:
+            parts.append("requires_grad=True" if self._node.op is None else f"op={self._node.op.name}")
+        return ", ".join(part for part in parts if part) + ")"
+
+
+def _wrap(array: Array) -> Tensor:
+    """A Tensor around an array that is ours already (no copy)."""
+    made: Tensor = object.__new__(Tensor)
+    made._data, made._node = array, None
+    return made
+
+
+def _from_python(data: Any, dtype: Any) -> Any:
+    """Numbers and nested lists (Tensors and 0-d arrays inside are welcome) as one array; float32 by default."""
+
+    def numbers(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [numbers(v) for v in value]
+        if isinstance(value, Traced):
+            value = value._data
+        return to_host(value) if is_array(value) else value
+
+    try:
+        array = np.asarray(numbers(data))
+    except ValueError as error:
+        raise ValueError(f"Tensor: the nested lists do not form a rectangle ({error})") from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"Tensor: expected numbers, got {type(data).__name__} (as an array: {array.dtype})")
+    typed = isinstance(data, np.generic)
+    return array.astype(DEFAULT_DTYPE) if dtype is None and array.dtype == np.float64 and not typed else array
+
+
+# ---------------------------------------------------------------------------- making tensors
+
+
+def zeros(shape: int | Sequence[int], requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, device: str = "cpu") -> Tensor:
+    """A tensor of zeros.
+
+    >>> zeros((2, 3)).shape
+    (2, 3)
+    """
+    return Tensor(np.zeros(shape, dtype), requires_grad, device=device)
+
+
+def ones(shape: int | Sequence[int], requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, device: str = "cpu") -> Tensor:
+    """A tensor of ones.
+
+    >>> ones(2).numpy()
+    array([1., 1.], dtype=float32)
+    """
+    return Tensor(np.ones(shape, dtype), requires_grad, device=device)
+
+
+def randn(*shape: Any, requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, device: str = "cpu") -> Tensor:
+    """Independent N(0, 1) numbers from the framework's generator (see ``manual_seed``).
+
+    >>> randn(2, 3).shape == randn((2, 3)).shape == (2, 3)
+    True
+    """
+    size = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    return Tensor(generator().standard_normal(size), requires_grad, dtype=dtype, device=device)
+
+
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: str = "cpu") -> Tensor:
+    """start, start + step, ... up to `stop` (excluded); integers stay int64, floats become float32.
+
+    >>> arange(3).numpy()
+    array([0, 1, 2])
+    """
+    start, stop = (0, start) if stop is None else (start, stop)
+    values = np.arange(start, stop, step)
+    return Tensor(values, dtype=dtype or (DEFAULT_DTYPE if values.dtype.kind == "f" else None), device=device)
+
+
+def from_dlpack(array: Any) -> Tensor:
+    """A Tensor that shares the memory of `array` (NumPy, CuPy, PyTorch, JAX...): edits show on both sides.
+
+    >>> shared = np.ones(2); t = from_dlpack(shared); shared[0] = 5.0; t.numpy()
+    array([5., 1.])
+    """
+    kind = array.__dlpack_device__()[0]
+    if kind == 1:  # kDLCPU
+        return _wrap(np.from_dlpack(array))
+    import cupy
+
+    return _wrap(cupy.from_dlpack(array))

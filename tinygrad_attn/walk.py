@@ -1,0 +1,264 @@
+"""Backward: walk the graph from the loss to the leaves, each node once, handing gradients on.
+
+    1. count the consumers of every node that the loss depends on;
+    2. a node is ready when all its consumers have handed it their contribution;
+    3. its rules turn the finished gradient into one contribution per parent.
+
+Nothing recurses, so a chain of 20,000 operations is as good as one of three.  ``backward`` and
+``grad`` exhaust the walk; ``steps`` shows it one node at a time; the probe looks on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .backend import module_of
+from .graph import Node, Op, Traced
+from .mode import enable_grad
+from .ops.elementwise import astype
+from .ops.reduce import sum as sum_
+from .ops.shape import reshape
+from .where import describe
+
+
+class Step:
+    """One step of backward: `node` received `gradient` and handed `contributions` to its parents
+    (None for a parent that wants none; empty at a leaf)."""
+
+    __slots__ = ("node", "gradient", "contributions")
+    node: Node
+    gradient: Any
+    contributions: Sequence[Any]
+
+    def __repr__(self) -> str:
+        name = self.node.op.name if self.node.op else "leaf"
+        return f"Step({name}, gradient {tuple(self.gradient.shape)}, {len(self.contributions)} contributions)"
+
+
+def walk(
+    seeds: dict[Node, Any], retain: bool = False, create_graph: bool = False, until: frozenset[Node] = frozenset()
+) -> Iterator[Step]:
+    """Yield a Step for each node under `seeds` (node -> dL/d(its value)), consumers before parents.
+    The walk ends at leaves and at the nodes of `until`.
+
+    One Step object is filled anew each time, so that it never keeps a gradient alive.  Unless
+    `retain`, what a node kept is released as soon as its contributions are handed on."""
+    waiting = _count_consumers(seeds, until)
+    pending = dict(seeds)  # gradient received so far
+    ours: set[Node] = set()  # nodes whose pending array was made here: safe to add to in place
+    ready = [node for node in seeds if waiting[node] == 0]
+    step = Step()
+    while ready:
+        node = ready.pop()
+        gradient = pending.pop(node, None)
+        extras = node.extras
+        if node in until:
+            step.node, step.gradient, step.contributions = node, gradient, ()
+            yield step
+            continue
+        if extras is not None and gradient is not None:
+            for hook in extras.hooks:
+                gradient = hook(gradient)
+        parents, op = node.parents, node.op
+        contributions: list[Any] = []
+        if op is not None:
+            pulled: Any = None
+            if gradient is None:  # every consumer gave None: nothing flows, but parents must not wait
+                pulled = [None] * len(parents)
+            elif create_graph or op.joint is not None:
+                pulled = _pulled(node, op, gradient, create_graph)
+            for i, parent in enumerate(parents):
+                if parent is None:
+                    contributions.append(None)
+                    continue
+                if pulled is not None:
+                    contribution = pulled[i]
+                else:
+                    try:
+                        contribution = op.rules[i](gradient, *node.kept[i])
+                    except Exception as error:
+                        error.add_note(f"in the backward rule of {_made(node)}")
+                        raise
+                if contribution is not None:
+                    if (
+                        contribution.dtype is not parent.dtype
+                        or contribution.shape != parent.shape
+                        or not parent.shape
+                    ):
+                        contribution = _fitted(contribution, parent, node, gradient)
+                    so_far = pending.get(parent)
+                    if so_far is None:
+                        pending[parent] = contribution
+                    elif parent in ours:
+                        so_far += contribution
+                    else:  # the first one may be somebody else's array: make our own sum
+                        pending[parent] = total = so_far + contribution
+                        if not create_graph and total.shape:
+                            ours.add(parent)
+                contributions.append(contribution)
+                left = waiting[parent] = waiting[parent] - 1
+                if not left:
+                    ready.append(parent)
+        if gradient is not None:
+            step.node, step.gradient, step.contributions = node, gradient, contributions
+            del gradient, contributions
+            yield step
+            del step.gradient, step.contributions
+        if not retain and op is not None:
+            node.parents, node.kept = None, ()
+
+
+def _count_consumers(seeds: dict[Node, Any], until: frozenset[Node]) -> dict[Node, int]:
+    """node -> how many edges lead to it from nodes that the seeds depend on.  Every node is checked
+    here, before anything is computed, so that an error leaves all gradients as they were."""
+    waiting = dict.fromkeys(seeds, 0)
+    stack = list(seeds)
+    while stack:
+        node = stack.pop()
+        if node in until:
+            continue
+        parents = node.parents
+        if parents is None:
+            raise RuntimeError(
+                f"backward a second time through {_made(node)}: its saved arrays were released by the first; "
+                f"call the first one with retain_graph=True, or run the forward pass again"
+            )
+        for parent, version in zip(parents, node.versions):
+            if parent is None:
+                continue
+            if parent.version != version:
+                _check_edit(node, parent)
+            if parent in waiting:
+                waiting[parent] += 1
+            else:
+                waiting[parent] = 1
+                stack.append(parent)
+        if node.version and node.op is not None and any("out" in need for need in node.op.needs):
+            raise _edited(node, node)
+    return waiting
+
+
+def _check_edit(node: Node, parent: Node) -> None:
+    """`parent` was edited after `node` was recorded: an error where a rule of `node` kept its value."""
+    op = node.op
+    assert op is not None and node.parents is not None
+    position = node.parents.index(parent)
+    name = op.arguments[0] if op.variadic else op.arguments[op.traced[position]]
+    kept = any(name in need for need, p in zip(op.needs, node.parents) if p is not None or op.joint)
+    if kept or op.views or op.reference is not None:
+        raise _edited(node, parent)
+
+
+def _edited(node: Node, edited: Node) -> RuntimeError:
+    name = edited.extras.name if edited.extras is not None and edited.extras.name else "a tensor"
+    return RuntimeError(
+        f"data edited between forward and backward: {name} of shape {tuple(edited.shape)} was changed after "
+        f"{_made(node)}, whose gradient needs the old value; edit after backward(), or work on a copy"
+    )
+
+
+def _made(node: Node) -> str:
+    return f"{node.op.name if node.op else 'a leaf'} ({describe(node.code, node.offset)})"
+
+
+def _pulled(node: Node, op: Op, gradient: Any, create_graph: bool) -> list[Any]:
+    """The contributions of a joint rule, or of any rule on tensors."""
+    assert node.parents is not None
+    try:
+        if not create_graph:
+            return _joint(op, gradient, node.parents, node.kept[0])
+        with enable_grad():
+            return _recorded(node, op, gradient)
+    except Exception as error:
+        error.add_note(f"in the backward rule of {_made(node)}")
+        raise
+
+
+def _joint(op: Op, gradient: Any, parents: Sequence[Node | None], kept: dict[str, Any]) -> list[Any]:
+    asked = {name: kept[name] for name in op.needs[0]}
+    assert op.joint is not None
+    return list(op.joint(gradient, needs=tuple(parent is not None for parent in parents), **asked))
+
+
+def _recorded(node: Node, op: Op, gradient: Traced) -> list[Any]:
+    """The same rules on tensors, so that they record themselves: kept arrays become tensors again."""
+    parents = node.parents
+    assert parents is not None
+
+    def tensor(array: Any, source: Node | None) -> Any:
+        if not hasattr(array, "dtype"):
+            return array
+        made = object.__new__(type(gradient))
+        made._data, made._node = array, source
+        return made
+
+    sources = {} if op.variadic else {op.arguments[i]: parent for i, parent in zip(op.traced, parents)}
+
+    def rebuilt(name: str, value: Any) -> Any:
+        if name == "out":
+            return tensor(value, node)
+        if op.variadic and name == op.arguments[0]:
+            return [tensor(array, parent) for array, parent in zip(value, parents)]
+        return tensor(value, sources[name]) if name in sources else value
+
+    if op.reference is not None and op.joint is not None:
+        values = {name: rebuilt(name, node.kept[0][name]) for name in op.arguments}
+        inputs = [values[op.arguments[i]] for i in op.traced]
+        return _through_reference(op, values, inputs, gradient)
+    if op.joint is not None:
+        return _joint(op, gradient, parents, {n: rebuilt(n, v) for n, v in node.kept[0].items()})
+    return [
+        None if values is None else rule(gradient, *[rebuilt(n, v) for n, v in zip(need, values)])
+        for rule, need, values in zip(op.rules, op.needs, node.kept)
+    ]
+
+
+def _through_reference(op: Op, values: dict[str, Any], inputs: list[Any], gradient: Traced) -> list[Any]:
+    """Backward of a fused operation as backward of its reference, recorded."""
+    assert op.reference is not None
+    out = op.reference(**values)
+    found: list[Any] = [None] * len(inputs)
+    place = {x._node: i for i, x in enumerate(inputs) if isinstance(x, Traced) and x._node is not None}
+    if out._node is not None:
+        for step in walk({out._node: gradient}, retain=True, create_graph=True, until=frozenset(place)):
+            if step.node in place:
+                found[place[step.node]] = step.gradient
+    return found
+
+
+def _fitted(value: Any, parent: Node, node: Node, gradient: Any) -> Any:
+    """A rule's result with the parent's shape and dtype: broadcast axes are summed out."""
+    op = node.op
+    assert op is not None
+    if isinstance(gradient, Traced):
+        with enable_grad():
+            return _fit(value, parent, op)
+    if type(value) is not type(gradient):
+        value = module_of(gradient).asarray(value)  # NumPy's 0-d arithmetic gives scalars
+    value = _fit(value, parent, op)
+    return value if type(value) is type(gradient) else module_of(gradient).asarray(value)
+
+
+def _fit(value: Any, parent: Node, op: Op) -> Any:
+    if value.shape != parent.shape:
+        if not op.broadcasts:
+            raise ValueError(
+                f"{op.name}: a rule gave a gradient of shape {tuple(value.shape)} for an argument of shape {tuple(parent.shape)}"
+            )
+        value = sum_to(value, parent.shape)
+    return astype(value, parent.dtype) if value.dtype != parent.dtype else value
+
+
+def sum_to(value: Any, shape: tuple[int, ...]) -> Any:
+    """Sum `value` over the axes along which `shape` was broadcast: the transpose of broadcasting.
+
+    >>> sum_to(np.ones((2, 3)), (3,))
+    array([2., 2., 2.])
+    """
+    extra = value.ndim - len(shape)
+    stretched = tuple(extra + i for i, n in enumerate(shape) if n == 1 and value.shape[extra + i] != 1)
+    axes = tuple(range(extra)) + stretched
+    return reshape(sum_(value, axes), shape) if axes else reshape(value, shape)
