@@ -3,7 +3,8 @@
 A small reverse-mode autodiff framework on NumPy or CuPy.  Read it in this order: graph.py (what is
 recorded), ops/ (the chain rule, one line per rule), walk.py (backward), tensor.py, attention/."""
 
-from . import testing
+from . import nn, optim, testing
+from .attention import scaled_dot_product_attention
 from .backward import Step, grad, steps
 from .derivatives import hvp, jacobian, jvp
 from .functions import (
@@ -71,6 +72,7 @@ from .functions import (
     where,
 )
 from .mode import enable_grad, manual_seed, no_grad, scope
+from .module import Module
 from .operation import op
 from .tensor import Tensor, arange, from_dlpack, ones, randn, zeros
 

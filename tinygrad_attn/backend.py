@@ -6,6 +6,7 @@ itself says which module computes on it: ``module_of(x).exp(x)``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 Array = Any  # a NumPy or CuPy array; inside rules also a Tensor (see ops/)
 
 _MODULE_OF_TYPE: dict[type, Any] = {np.ndarray: np}
+_REGISTERED: list[Any] = []  # modules given to register_device
 
 
 def module_of(array: Array) -> Any:
@@ -25,22 +27,25 @@ def module_of(array: Array) -> Any:
     try:
         return _MODULE_OF_TYPE[type(array)]
     except KeyError:
-        module = _namespace(array)
+        module = np if isinstance(array, (np.generic, bool, int, float)) else _module_that_made(array)
+        if module is None:
+            raise TypeError(f"expected a NumPy or CuPy array, got {type(array).__name__}") from None
         _MODULE_OF_TYPE[type(array)] = module
         return module
 
 
-def _namespace(array: Array) -> Any:
-    if isinstance(array, (np.generic, bool, int, float)):
-        return np
-    if hasattr(array, "__array_namespace__"):  # the array API standard: CuPy, and our test device
-        return array.__array_namespace__()
-    raise TypeError(f"expected a NumPy or CuPy array, got {type(array).__name__}")
+def _module_that_made(array: Any) -> Any:
+    """NumPy, CuPy or a registered module if `array` is its ``ndarray``, else None.  (CuPy's arrays have no
+    ``__array_namespace__`` to ask, and those of other libraries that do are not ours to compute on.)"""
+    for module in (np, sys.modules.get("cupy"), *_REGISTERED):  # a CuPy array exists: CuPy is imported
+        if isinstance(array, getattr(module, "ndarray", ())):
+            return module
+    return None
 
 
 def is_array(value: Any) -> bool:
     """True for a NumPy or CuPy array; False for scalars (NumPy's too), lists and Tensors."""
-    return hasattr(value, "__array_namespace__") and not isinstance(value, np.generic)
+    return isinstance(value, np.ndarray) or _module_that_made(value) is not None
 
 
 # ---------------------------------------------------------------------------- devices
@@ -67,8 +72,9 @@ _DEVICE_MODULES: dict[str, Callable[[], Any]] = {"cpu": lambda: np, "cuda": _cup
 
 
 def register_device(name: str, load: Callable[[], Any]) -> None:
-    """Let `name` be a device whose arrays come from the module that `load()` returns."""
+    """Let `name` be a device whose arrays are the ``ndarray`` of the module that `load()` returns."""
     _DEVICE_MODULES[name] = load
+    _REGISTERED.append(load())
 
 
 def device_of(array: Array) -> str:
@@ -78,18 +84,21 @@ def device_of(array: Array) -> str:
 
 
 def fresh(value: Any, dtype: Any = None, device: str | None = None) -> Array:
-    """A new array on `device` holding `value` (device None: where `value` is; lists: the CPU)."""
+    """A new array on `device` holding `value` (device None: where `value` is; lists: the CPU).
+
+    Errors: ValueError for an unknown device, RuntimeError for ``"cuda"`` without CuPy or a GPU."""
     if device is None:
         return (module_of(value) if is_array(value) else np).array(value, dtype=dtype, copy=True)
     kind, _, number = device.partition(":")
-    if kind not in _DEVICE_MODULES or (number and not number.isdigit()):
-        raise ValueError(f"unknown device {device!r}; expected 'cpu', 'cuda' or 'cuda:N'")
+    if kind not in _DEVICE_MODULES or (number and (kind != "cuda" or not number.isdigit())):
+        known = ", ".join(repr(name) for name in _DEVICE_MODULES)
+        raise ValueError(f"unknown device {device!r}; expected one of {known}, or 'cuda:N' for GPU number N")
     module = _DEVICE_MODULES[kind]()
     if is_array(value) and module_of(value) is not module:
         value = to_host(value)
     if not number:
         return module.array(value, dtype=dtype, copy=True)
-    with module.cuda.Device(int(number)):
+    with module.cuda.Device(int(number)):  # compute there inside the same `with`: CuPy's current device decides
         return module.array(value, dtype=dtype, copy=True)
 
 

@@ -142,6 +142,13 @@ class watching(_Switch):
         return Mode(now.recording, now.scope, self.watcher, now.draws, now)
 
 
+def seen(name: str, tensor: Any) -> None:
+    """Show a tensor that somebody else made to the watcher, under `name`, without naming it."""
+    mode = current()
+    if mode.watcher is not None:
+        mode.watcher(f"{mode.scope}.{name}" if mode.scope else name, tensor)
+
+
 class drawing(_Switch):
     """Random masks inside come from `draws(shape) -> uniform numbers in [0, 1)` (see train/)."""
 

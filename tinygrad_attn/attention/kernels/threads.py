@@ -1,0 +1,93 @@
+"""The second core: two threads over the heads, each with a one-thread BLAS, and scratch that stays warm.
+
+NumPy releases the lock inside products and elementwise work, so threads over heads use every core for
+*all* passes, where a many-thread BLAS uses them in the products only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_warm = threading.local()
+_splitting = threading.Lock()
+
+
+def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An uninitialised array that this thread reuses under `name`: fresh megabytes cost page faults on every call."""
+    key, size = (name, dtype), math.prod(shape)
+    buffer = _warm.__dict__.get(key)
+    if buffer is None or buffer.size < size:
+        buffer = _warm.__dict__[key] = np.empty(size, dtype)
+    return buffer[:size].reshape(shape)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> tuple[Callable[[], int], Callable[[int], Any]] | None:
+    """How many threads NumPy's BLAS uses: (get, set), or None where nobody can say."""
+    root = Path(np.__file__).parent
+    wheels = (root.with_name("numpy.libs"), root / ".dylibs")  # where wheels put their OpenBLAS
+    for path in (file for folder in wheels if folder.is_dir() for file in folder.iterdir() if "openblas" in file.name):
+        library = ctypes.CDLL(str(path))
+        for prefix, suffix in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
+            if hasattr(library, name := f"{prefix}openblas_set_num_threads{suffix}"):
+                return getattr(library, name.replace("_set_", "_get_")), getattr(library, name)
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    found = [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
+    return (found[0].get_num_threads, found[0].set_num_threads) if found else None
+
+
+@lru_cache(maxsize=1)
+def _pool(extra: int, process: int) -> ThreadPoolExecutor:  # by process: threads do not survive a fork
+    return ThreadPoolExecutor(extra, thread_name_prefix="tinygrad_attn")
+
+
+def run(work: Callable[[Any], None], tasks: Iterable[Any]) -> None:
+    """``work(task)`` for every task, on as many threads as BLAS was allowed; BLAS runs with one meanwhile.
+
+    Where BLAS is held to one thread (by the user, or because the batch is already split over threads),
+    and while another thread is inside, the tasks run here one after another.
+    """
+    todo = deque(tasks)
+
+    def drain() -> None:
+        while todo:
+            try:
+                task = todo.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            work(task)
+
+    blas = _blas() if len(todo) > 1 else None
+    threads = min(blas[0](), len(todo)) if blas else 1
+    if threads < 2 or not _splitting.acquire(blocking=False):
+        return drain()
+    get, set_to = blas
+    before = get()
+    try:
+        set_to(1)
+        others = [_pool(before - 1, os.getpid()).submit(drain) for _ in range(threads - 1)]
+        try:
+            drain()
+        finally:
+            todo.clear()
+            failures = [each.exception() for each in others]  # waits: nobody may still write when we return
+        for failure in failures:
+            if failure is not None:
+                raise failure
+    finally:
+        set_to(before)
+        _splitting.release()

@@ -1,0 +1,167 @@
+"""Multi-head attention: several attentions side by side, each on its own projection of x.
+
+    x (B, n, d_model)
+      q = x W_Q -> (B, n_heads, n, d_k)         W_Q (d_model, n_heads * d_k)
+      k = c W_K -> (B, n_kv_heads, n_k, d_k)    c: the context, x itself by default
+      v = c W_V -> (B, n_kv_heads, n_k, d_v)
+      mix = attention(q, k, v)                  (B, n_heads, n, d_v)
+      out = mix, heads side by side, W_O        (B, n, d_model)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..attention import scaled_dot_product_attention
+from ..attention.masks import Causal
+from ..module import Module
+from ..ops.shape import broadcast_to, concatenate, expand_dims, reshape, split, swapaxes
+from ..tensor import Tensor, zeros
+from .init import GPT_SIGMA, gaussian
+from .layers import Seed, source
+
+_TIES = {None: (), "qk": ("W_K",), "kv": ("W_V",), "qkv": ("W_K", "W_V")}
+
+
+class KVCache:
+    """Keys and values of the positions decoded so far, so that each new token computes only its own.
+
+    capacity: the most positions it may hold (None: no bound)."""
+
+    def __init__(self, capacity: int | None = None) -> None:
+        self.capacity = capacity
+        self.k: Tensor | None = None  # (B, n_kv_heads, length, d_k)
+        self.v: Tensor | None = None  # (B, n_kv_heads, length, d_v)
+
+    def __len__(self) -> int:
+        return 0 if self.k is None else self.k.shape[-2]
+
+    def extended(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add new positions; gives all keys and values so far.
+
+        Errors: ValueError when they do not fit the capacity."""
+        length = len(self) + k.shape[-2]
+        if self.capacity is not None and length > self.capacity:
+            raise ValueError(f"the cache holds {self.capacity} positions; {len(self)} are in it and {k.shape[-2]} more came")
+        if self.k is not None and self.v is not None:
+            k, v = concatenate([self.k, k], axis=-2), concatenate([self.v, v], axis=-2)
+        self.k, self.v = k, v
+        return k, v
+
+
+class MultiHeadAttention(Module):
+    """n_heads attentions in parallel; W_Q, W_K, W_V, W_O ~ N(0, 0.02^2) from `seed`, no biases by default.
+
+    d_k, d_v: width of a head (default d_model / n_heads).  n_kv_heads: heads of k and v, each shared by
+    n_heads / n_kv_heads heads of q.  causal, scale: as in ``scaled_dot_product_attention``.  tie: "qk",
+    "kv" or "qkv" makes one matrix serve as both or all three.  packed: one W_QKV holds the same numbers.
+    dropout: rate on the weights while training.
+    Source: Vaswani et al. 2017, section 3.2.2; grouped queries: Ainslie et al. 2023, section 2.2.
+
+    Errors: ValueError when n_heads does not divide d_model, or a tie does not fit the widths.
+
+    >>> import tinygrad_attn as ta
+    >>> mha = ta.nn.MultiHeadAttention(64, 4, seed=0)
+    >>> mha(ta.randn(2, 5, 64)).shape, mha.W_Q.shape
+    ((2, 5, 64), (64, 64))
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        seed: Seed = None,
+        *,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        n_kv_heads: int | None = None,
+        causal: Causal = False,
+        scale: float | None = None,
+        tie: str | None = None,
+        packed: bool = False,
+        bias: bool = False,
+        dropout: float = 0.0,
+        sigma: float = GPT_SIGMA,
+    ) -> None:
+        if n_heads < 1 or (d_model % n_heads and (d_k is None or d_v is None)):
+            raise ValueError(f"n_heads must divide d_model, got d_model = {d_model} and n_heads = {n_heads}; or give d_k and d_v")
+        self.d_model, self.n_heads = d_model, n_heads
+        self.n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
+            raise ValueError(f"n_kv_heads must divide n_heads, got {n_kv_heads} and {n_heads}")
+        self.d_k = d_model // n_heads if d_k is None else d_k
+        self.d_v = d_model // n_heads if d_v is None else d_v
+        self.causal, self.scale, self.tie, self.packed, self.dropout = causal, scale, tie, packed, dropout
+        if tie not in _TIES:
+            raise ValueError(f'tie: expected None, "qk", "kv" or "qkv", got {tie!r}')
+        if tie is not None and packed:
+            raise ValueError("tie and packed exclude each other: a packed W_QKV has three separate parts")
+        if (tie in ("qk", "qkv") and self.n_kv_heads != n_heads) or (tie in ("kv", "qkv") and self.d_k != self.d_v):
+            raise ValueError(f'tie={tie!r} needs equal widths: "qk" as many kv heads as heads, "kv" d_k = d_v')
+        rng = source(seed)
+        widths = (n_heads * self.d_k, self.n_kv_heads * self.d_k, self.n_kv_heads * self.d_v)
+        drawn = [gaussian(rng, (d_model, width), sigma) for width in widths]
+        if packed:
+            self.W_QKV = Tensor(np.concatenate([W.numpy() for W in drawn], axis=1), requires_grad=True)
+        else:
+            self.W_Q = drawn[0]
+            self.W_K = self.W_Q if "W_K" in _TIES[tie] else drawn[1]
+            self.W_V = self.W_K if "W_V" in _TIES[tie] else drawn[2]
+        self.W_O = gaussian(rng, (n_heads * self.d_v, d_model), sigma)
+        self.b_QKV = zeros(sum(widths), requires_grad=True) if bias else None
+        self.b_O = zeros(d_model, requires_grad=True) if bias else None
+        self._cuts = [widths[0], widths[0] + widths[1]]
+
+    def forward(
+        self, x: Tensor, context: Tensor | None = None, mask: Any = None, cache: KVCache | None = None, return_weights: bool = False
+    ) -> Any:
+        """x (..., n, d_model) -> (..., n, d_model); with return_weights also (..., n_heads, n, n_k).
+
+        context: where keys and values come from (cross attention).  mask: booleans (..., n, n_k), or
+        (..., 1, n, n_k) or per head (..., n_heads, n, n_k).  cache: decode after the positions it holds."""
+        if x.shape[-1] != self.d_model or (context is not None and context.shape[-1] != self.d_model):
+            raise ValueError(f"MultiHeadAttention: expected a last length d_model = {self.d_model}, got {x.shape[-1]}")
+        q, k, v = self._projected(x, x if context is None else context)
+        causal = self.causal
+        if cache is not None:
+            k, v = cache.extended(k, v)
+            causal = "bottom-right" if causal else False
+        if self.n_kv_heads != self.n_heads:
+            k, v = self._repeated(k), self._repeated(v)  #            (..., n_heads, n_k, d)
+        rate = self.dropout if self.training else 0.0
+        mix, weights = scaled_dot_product_attention(q, k, v, self._mask(mask, x), causal=causal, scale=self.scale, dropout=rate)
+        n = x.shape[-2]
+        beside = reshape(swapaxes(mix, -3, -2), (*x.shape[:-2], n, self.n_heads * self.d_v))
+        out = beside @ self.W_O  #                                    (..., n, n_heads d_v) @ (n_heads d_v, d_model)
+        out = (out if self.b_O is None else out + self.b_O).named("out")
+        return (out, weights) if return_weights else out
+
+    def _projected(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """q (..., n_heads, n, d_k), k (..., n_kv_heads, n_k, d_k), v (..., n_kv_heads, n_k, d_v)"""
+        if self.packed and context is x:
+            parts = split(x @ self.W_QKV, self._cuts)  #               (..., n, d_model) @ (d_model, all widths)
+        else:
+            W = split(self.W_QKV, self._cuts) if self.packed else [self.W_Q, self.W_K, self.W_V]
+            parts = [x @ W[0], context @ W[1], context @ W[2]]
+        if self.b_QKV is not None:
+            parts = [part + b for part, b in zip(parts, split(self.b_QKV, self._cuts))]
+        q, k, v = parts
+        return self._heads(q, self.d_k), self._heads(k, self.d_k), self._heads(v, self.d_v)
+
+    def _heads(self, x: Tensor, width: int) -> Tensor:
+        """(..., n, heads * width) -> (..., heads, n, width)"""
+        return swapaxes(reshape(x, (*x.shape[:-1], x.shape[-1] // width, width)), -3, -2)
+
+    def _repeated(self, x: Tensor) -> Tensor:
+        """(..., n_kv_heads, n, d) -> (..., n_heads, n, d): each kv head serves a group of heads."""
+        *batch, heads, n, d = x.shape
+        group = self.n_heads // heads
+        return reshape(broadcast_to(expand_dims(x, -3), (*batch, heads, group, n, d)), (*batch, heads * group, n, d))
+
+    def _mask(self, mask: Any, x: Tensor) -> Any:
+        """A mask per batch entry (B, n, n_k) gets its head axis."""
+        if mask is not None and np.ndim(mask) == x.ndim and x.ndim > 2:
+            return (mask.data if isinstance(mask, Tensor) else mask)[..., None, :, :]
+        return mask
