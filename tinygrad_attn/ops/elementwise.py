@@ -281,7 +281,8 @@ def where(condition: Array, x: Array, y: Array) -> Array:
     >>> ta.where([True, False], [1.0, 2.0], 9.0).numpy()
     array([1., 9.], dtype=float32)
     """
-    return _module(condition, x, y).where(condition, x, y)
+    module = _module(x, y, condition)
+    return module.where(module.asarray(condition), x, y)  # a mask or True from the host goes to the device
 
 
 @op(vjps={"x": lambda g: g})

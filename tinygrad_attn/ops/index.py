@@ -17,11 +17,13 @@ from ..operands import plain
 from ..operation import op
 
 
-def _arrays_in(index: Any) -> Any:
-    """The index with Tensors replaced by their arrays (integers and booleans only)."""
+def _arrays_in(index: Any, module: Any) -> Any:
+    """The index with Tensors replaced by their arrays (integers and booleans only), on x's device."""
     if isinstance(index, tuple):
-        return tuple(_arrays_in(i) for i in index)
+        return tuple(_arrays_in(i, module) for i in index)
     index = plain(index)
+    if module is not np and isinstance(index, (list, np.ndarray)):
+        index = module.asarray(index if len(index) else np.zeros(0, int))
     if getattr(index, "dtype", None) is not None and index.dtype.kind not in "iub":
         raise IndexError(f"expected integers or booleans as an index, got dtype {index.dtype}; write index.astype(int)")
     return index
@@ -41,7 +43,7 @@ def getitem(x: Array, index: Any) -> Array:
     >>> ta.Tensor([1.0, 2.0, 3.0])[[2, 2, 0]].numpy()
     array([3., 3., 1.], dtype=float32)
     """
-    return x[_arrays_in(index)]
+    return x[_arrays_in(index, module_of(x))]
 
 
 @op(vjps={"x": lambda g, index: getitem(g, index)})
@@ -52,7 +54,8 @@ def add_at(x: Array, index: Any, shape: tuple[int, ...]) -> Array:
     >>> ta.add_at([1.0, 10.0], [0, 0], (2,)).numpy()
     array([11.,  0.], dtype=float32)
     """
-    module, index = module_of(x), _arrays_in(index)
+    module = module_of(x)
+    index = _arrays_in(index, module)
     out = module.zeros(shape, dtype=x.dtype)
     if _is_basic(index):
         out[index] = x

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..backend import Array, module_of
 from ..operands import plain
 from ..operation import op
@@ -141,10 +143,16 @@ def prod(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 def _product_of_others(x: Array, axis: Axis) -> Array:
     """For each entry the product of the other entries that were multiplied with it."""
-    if not bool((plain(x) == 0).any()):
+    data = plain(x)
+    zero = data == 0
+    if data is x:  # an array: count the zeros (to ask whether there is one would wait for a GPU)
+        nonzero = where(zero, 1.0, x)
+        others = nonzero.prod(axis=axis, keepdims=True) / nonzero
+        return where(zero.sum(axis=axis, keepdims=True) == zero, others, 0.0)  # 0 if another entry is 0
+    if module_of(data) is np and not zero.any():
         return prod(x, axis, True) / x
-    # With zeros there is nothing to divide by: copy the n entries to (n, n) and multiply each row
-    # without its diagonal.  n^2 memory, exact, differentiable again.
+    # That is not differentiable at 0.  Copy the n entries to (n, n) and multiply each row without its
+    # diagonal: n^2 memory, exact, differentiable again.
     flat, back = _axes_last(x, axis)
     diagonal = module_of(plain(x)).eye(flat.shape[-1], dtype=bool)
     return back(prod(where(diagonal, 1.0, expand_dims(flat, -2)), -1))
