@@ -4,9 +4,10 @@ A small reverse-mode autodiff framework on NumPy or CuPy.  Read it in this order
 recorded), ops/ (the chain rule, one line per rule), walk.py (backward), tensor.py, attention/."""
 
 from . import nn, optim, testing
-from .attention import scaled_dot_product_attention
+from .attention import fused_attention, scaled_dot_product_attention
 from .backward import Step, grad, steps
 from .derivatives import hvp, jacobian, jvp
+from .draws import manual_seed
 from .functions import (
     abs,
     add,
@@ -71,7 +72,7 @@ from .functions import (
     var,
     where,
 )
-from .mode import enable_grad, manual_seed, no_grad, scope
+from .mode import enable_grad, no_grad, scope
 from .module import Module
 from .operation import op
 from .tensor import Tensor, arange, from_dlpack, ones, randn, zeros

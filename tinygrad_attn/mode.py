@@ -13,15 +13,13 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-import numpy as np
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mode:
     """recording: do operations on tensors build the graph?  scope: path of names ("blocks.0.attn").
     watcher: called with (path, tensor) for each named tensor, or None.
-    draws: a source of dropout masks that replaces the seeded generator, or None."""
+    draws: gives the keys of dropout patterns in place of the seeded generator, or None."""
 
     __slots__ = ("recording", "scope", "watcher", "draws", "outer")
 
@@ -29,7 +27,7 @@ class Mode:
         self.recording, self.scope, self.watcher, self.draws, self.outer = recording, scope, watcher, draws, outer
 
 
-MODE: ContextVar[Mode] = ContextVar("mode", default=Mode(True, "", None, None, None))
+MODE: ContextVar[Mode] = ContextVar("mode", default=Mode(True, "", None, None, None))  # noqa: B039 (never changed)
 current = MODE.get
 
 
@@ -150,39 +148,10 @@ def seen(name: str, tensor: Any) -> None:
 
 
 class drawing(_Switch):
-    """Random masks inside come from `draws(shape) -> uniform numbers in [0, 1)` (see train/)."""
+    """Dropout patterns inside take (key, position of the batch's first entry) from `draws()` (see draws.py)."""
 
-    def __init__(self, draws: Callable[[tuple[int, ...]], np.ndarray]) -> None:
+    def __init__(self, draws: Callable[[], tuple[tuple[int, int], int]]) -> None:
         self.draws = draws
 
     def _inner(self, now: Mode) -> Mode:
         return Mode(now.recording, now.scope, now.watcher, self.draws, now)
-
-
-# ---------------------------------------------------------------------------- random numbers
-# One generator for the framework, drawn on the CPU and then moved: the same seed gives the same
-# weights on every device, and NumPy's global state is neither read nor changed.
-
-_GENERATOR = np.random.default_rng(0)
-
-
-def manual_seed(seed: int) -> None:
-    """Start the framework's random numbers again from `seed` (parameters, randn, dropout).
-
-    >>> import tinygrad_attn as ta
-    >>> ta.manual_seed(7); a = ta.randn(2); ta.manual_seed(7); bool((a.data == ta.randn(2).data).all())
-    True
-    """
-    global _GENERATOR
-    _GENERATOR = np.random.default_rng(seed)
-
-
-def generator() -> np.random.Generator:
-    """The framework's generator, as last seeded by ``manual_seed``."""
-    return _GENERATOR
-
-
-def uniform(shape: tuple[int, ...]) -> np.ndarray:
-    """Uniform float32 numbers in [0, 1) on the CPU, from the draws in force or the generator."""
-    draws = current().draws
-    return draws(shape) if draws is not None else _GENERATOR.random(shape, dtype=np.float32)

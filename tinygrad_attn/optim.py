@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from .backend import module_of, to_host
 from .tensor import Tensor
 
@@ -43,7 +45,9 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """The step count, the learning rate and the moments, as NumPy arrays."""
-        arrays = {f"{i}.{name}": to_host(value).copy() for i, s in enumerate(self.state) for name, value in s.items() if name != "t"}
+        arrays = {
+            f"{i}.{name}": to_host(value).copy() for i, s in enumerate(self.state) for name, value in s.items() if name != "t"
+        }
         counts = {f"{i}.t": s["t"] for i, s in enumerate(self.state) if "t" in s}
         return {"steps": self.steps, "lr": self.lr, **counts, **arrays}
 
@@ -126,7 +130,15 @@ class AdamW(Adam):
 
     decoupled = True
 
-    def __init__(self, params: Iterable[Tensor], lr: float = 1e-3, *, weight_decay: float = 0.01, matrices_only: bool = False, **rest: Any) -> None:
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float = 1e-3,
+        *,
+        weight_decay: float = 0.01,
+        matrices_only: bool = False,
+        **rest: Any,
+    ) -> None:
         super().__init__(params, lr, weight_decay=weight_decay, **rest)
         self.matrices_only = matrices_only
 
@@ -134,29 +146,29 @@ class AdamW(Adam):
         return not self.matrices_only or p.ndim >= 2
 
 
-def clip_grad_norm(params: Iterable[Tensor], max_norm: float, norm_type: float = 2) -> float:
-    """Scale all gradients together so that their norm is at most `max_norm`; gives the norm before.
+def clip_grad_norm(params: Iterable[Tensor], max_norm: float, norm_type: float = 2) -> Tensor:
+    """Scale all gradients together so that their norm is at most `max_norm`; gives the norm before, a
+    0-d tensor that stays on the device (``float(norm)`` waits for a GPU).
 
     A norm that is not finite is returned and the gradients are left as they are: test it before step().
 
     >>> import tinygrad_attn as ta
     >>> w = ta.Tensor([3.0, 4.0], requires_grad=True); w.grad = [3.0, 4.0]
-    >>> ta.optim.clip_grad_norm([w], 1.0), w.grad.numpy()
-    (5.0, array([0.6, 0.8], dtype=float32))
+    >>> ta.optim.clip_grad_norm([w], 1.0), w.grad
+    (Tensor(5.), Tensor([0.6 0.8]))
     """
     params = list(params)
     if not params:
         warnings.warn("clip_grad_norm got no parameters: an exhausted generator?", stacklevel=2)
     grads = [p.grad for p in params if p.grad is not None]
     if not grads:
-        return 0.0
+        return Tensor(0.0)
     module = module_of(grads[0]._data)
     norms = module.stack([module.linalg.norm(g._data.reshape(-1), norm_type) for g in grads])
-    total = module.linalg.norm(norms, norm_type)
-    if not bool(module.isfinite(total)):
-        return float(total)
-    if float(total) > max_norm:
-        factor = max_norm / float(total)
+    total = module.asarray(module.linalg.norm(norms, norm_type))
+    clips = module.isfinite(total) & (total > max_norm)
+    if module is not np or clips:  # asking would wait for a GPU: there the factor may be 1
+        factor = module.where(clips, max_norm / module.where(clips, total, 1.0), 1.0)
         for g in grads:
-            g._data = g._data * factor
-    return float(total)
+            g._data = g._data * factor.astype(g.dtype)
+    return Tensor(total)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .backward import backward as _run_backward
 from .backend import Array, device_of, fresh, is_array, to_host
+from .backward import backward as _run_backward
+from .draws import generator
 from .graph import Traced, extras_of, leaf
-from .mode import current, generator
+from .mode import current
 from .operands import DEFAULT_DTYPE
 from .operators import Operators
 

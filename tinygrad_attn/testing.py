@@ -36,14 +36,19 @@ def check_grads(f: Callable[..., Any], *args: Any, order: int = 2, eps: float = 
     _check(of_checked, [fixed[i] for i in checked], checked, 1, order, eps, rtol)
 
 
-def _check(f: Callable[..., Any], inputs: list[Tensor], names: list[int], level: int, order: int, eps: float, rtol: float) -> None:
+def _check(
+    f: Callable[..., Any], inputs: list[Tensor], names: list[int], level: int, order: int, eps: float, rtol: float
+) -> None:
     def weighted(*tensors: Tensor) -> Tensor:
         outs = f(*tensors)
         outs = list(outs) if isinstance(outs, (tuple, list)) else [outs]
         rng = np.random.default_rng(level)
         total = Tensor(0.0, dtype=np.float64, device=inputs[0].device)
         for out in outs:
-            total = total + (out * Tensor(rng.uniform(0.5, 1.5, out.shape) * rng.choice([-1, 1], out.shape), device=out.device)).sum()
+            total = (
+                total
+                + (out * Tensor(rng.uniform(0.5, 1.5, out.shape) * rng.choice([-1, 1], out.shape), device=out.device)).sum()
+            )
         return total
 
     found = gradients(weighted(*inputs), inputs)
@@ -57,7 +62,9 @@ def _check(f: Callable[..., Any], inputs: list[Tensor], names: list[int], level:
         _check(first_order, inputs, names, level + 1, order, eps, rtol)
 
 
-def _compare(f: Callable[..., Tensor], inputs: list[Tensor], k: int, gradient: Tensor, what: str, eps: float, rtol: float) -> None:
+def _compare(
+    f: Callable[..., Tensor], inputs: list[Tensor], k: int, gradient: Tensor, what: str, eps: float, rtol: float
+) -> None:
     values, right = inputs[k].numpy(), np.zeros(inputs[k].shape)
     for place in np.ndindex(*values.shape):
         ends = []
@@ -85,5 +92,3 @@ def _as_float64(a: Any) -> Any:
             return Tensor(a.astype(np.float64), True)
         return Tensor(np.asarray(a, np.float64), True)
     return a
-
-

@@ -1,13 +1,13 @@
 """Scaled dot-product attention with every step visible.
 
-        q (n_q, d_k)   k (n_k, d_k)   v (n_k, d_v)
-             └── q k^T ──┘             │
-              scores (n_q, n_k)        │
-              scaled = scores * scale  │
-              masked: -inf where hidden│
-              weights = softmax(masked)│     each row sums to 1
-                   └──── weights v ────┘
-                      mix (n_q, d_v)
+q (n_q, d_k)   k (n_k, d_k)   v (n_k, d_v)
+     └── q k^T ──┘             │
+      scores (n_q, n_k)        │
+      scaled = scores * scale  │
+      masked: -inf where hidden│
+      weights = softmax(masked)│     each row sums to 1
+           └──── weights v ────┘
+              mix (n_q, d_v)
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 from ..backend import Array, module_of
 from ..mode import seen
 from ..ops.elementwise import astype, where
-from ..ops.mask import dropout as drop
 from ..ops.mask import masked_fill
 from ..ops.shape import expand_dims
 from ..ops.softmax import softmax
 from ..tensor import Tensor
 from .inputs import scale_of, scores_shape, tensors
-from .masks import Causal, visible
+from .masks import Causal, causal_offset, checked, visible
+from .pattern import Pattern, pattern_of
 
 
 def scaled_dot_product_attention(
@@ -54,13 +54,24 @@ def scaled_dot_product_attention(
     ((1, 5), (1, 3))
     """
     q, k, v = tensors("scaled_dot_product_attention", q, k, v)
+    shape = scores_shape(q, k)
+    keep, offset = checked(mask, shape, q._data), causal_offset(causal, *shape[-2:])
+    pattern = pattern_of(shape, dropout, q._data)
+    return attend(q, k, v, bias, keep, offset, scale_of(scale, q.shape[-1]), pattern)
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, bias: Any, keep: Array | None, offset: int | None, scale: float, pattern: Pattern | None
+) -> tuple[Tensor, Tensor]:
+    """The steps, on checked arguments: keep is a boolean array or None; key j is visible to query i only
+    where j <= i + offset (None: everywhere)."""
     seen("q", q), seen("k", k), seen("v", v)
-    keep = visible(mask, causal, scores_shape(q, k), q._data)  #          (..., n_q, n_k)
+    keep = visible(keep, offset, scores_shape(q, k), q._data)  #          (..., n_q, n_k)
     wide = _float32(q), _float32(k)
     guard = keep is not None and not _all_finite(q, k, v)
     scores = _seen_scores(*wide, keep) if guard else wide[0] @ wide[1].mT  # (..., n_q, d_k) @ (..., d_k, n_k)
     scores.named("scores")  #                                             (..., n_q, n_k)
-    scaled = (scores * scale_of(scale, q.shape[-1])).named("scaled")  #   (..., n_q, n_k)
+    scaled = (scores * scale).named("scaled")  #                          (..., n_q, n_k)
     biased = scaled if bias is None else scaled + bias  #                 (..., n_q, n_k)
     masked = biased if keep is None else masked_fill(biased, ~keep, -float("inf")).named("masked")
     weights = softmax(masked, -1)  #                                      (..., n_q, n_k), rows sum to 1
@@ -68,7 +79,7 @@ def scaled_dot_product_attention(
         weights = masked_fill(weights, ~keep, 0.0)  #                     a NaN row hides nothing else
     weights = astype(weights, q.dtype) if weights.dtype != q.dtype else weights
     weights.named("weights")
-    dropped = drop(weights, dropout)  #                                   (..., n_q, n_k)
+    dropped = weights if pattern is None else weights * pattern.whole()  # (..., n_q, n_k)
     mix = _seen_mix(dropped, v, keep) if guard else dropped @ v  #        (..., n_q, n_k) @ (..., n_k, d_v)
     return mix.named("mix"), weights  #                                   (..., n_q, d_v)
 

@@ -79,13 +79,12 @@ def checked(mask: Any, scores_shape: tuple[int, ...], like: Array) -> Array | No
     return mask
 
 
-def visible(mask: Any, causal: Causal, scores_shape: tuple[int, ...], like: Array) -> Array | None:
-    """mask and causal as one boolean array (..., n_q, n_k), or None where everything may be seen."""
-    keep = checked(mask, scores_shape, like)
-    offset = causal_offset(causal, *scores_shape[-2:])
+def visible(keep: Array | None, offset: int | None, scores_shape: tuple[int, ...], like: Array) -> Array | None:
+    """A checked mask and a causal offset as one boolean array (..., n_q, n_k); None where all may be seen."""
     if offset is None:
         return keep
-    module = module_of(like)
     n_q, n_k = scores_shape[-2:]
+    module = module_of(like)
     triangle = module.arange(n_k) <= module.arange(n_q)[:, None] + offset
     return triangle if keep is None else keep & triangle
+

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mode import generator
+from ..draws import generator
 from ..tensor import Tensor
 
 GPT_SIGMA = 0.02  # the width that GPT-2 uses for every matrix: small scores, nearly uniform attention

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backend import Array, module_of
-from ..mode import uniform
+from ..draws import kept, next_key
 from ..operands import plain
 from ..operation import op
 from .elementwise import where
@@ -71,6 +71,10 @@ def dropout(x: Array, rate: float, training: bool = True) -> Array:
 
 def dropout_factors(x: Array, rate: float) -> Array:
     """What dropout multiplies an array like x by: 0, or 1/(1 - rate)."""
-    kept = uniform(x.shape) >= rate
-    factors = kept * (1.0 / (1.0 - rate) if rate < 1.0 else 0.0)
-    return module_of(x).asarray(factors.astype(x.dtype))
+    key, first = next_key()
+    return factors(kept(key, first, tuple(x.shape), rate), rate, x)
+
+
+def factors(kept: Array, rate: float, like: Array) -> Array:
+    """1/(1 - rate) where kept, else 0, in `like`'s dtype on its device; rate 1 is all 0."""
+    return module_of(like).asarray(kept.astype(like.dtype) * (1.0 / (1.0 - rate) if rate < 1.0 else 0.0))

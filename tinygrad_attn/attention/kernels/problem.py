@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ...backend import module_of
+
 Array = Any
 Index = tuple[slice, ...]  # one slice per leading axis: which heads a tile holds
 
@@ -29,7 +31,7 @@ class Problem:
         bias: Array | None,
         dropout: Callable[[Index, slice, slice], Array] | None,
     ) -> None:
-        self.xp = np if type(q) is np.ndarray else q.__array_namespace__()
+        self.xp = module_of(q)
         dtype = q.dtype
         # float16 is computed in float32 throughout: more than its rules ask for, and the CPU has no half product.
         if bias is not None or k.dtype != dtype or v.dtype != dtype or dtype.char not in "fd":
@@ -38,7 +40,7 @@ class Problem:
             bias = None if bias is None else bias.astype(dtype, copy=False)
         lead = q.shape[:-2]
         if k.shape[:-2] != lead or v.shape[:-2] != lead or keep is not None or bias is not None:
-            lead = np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
+            lead = np.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v, keep, bias) if x is not None))
             q, k, v, keep, bias = (None if x is None else _with_axes(x, len(lead) + 2) for x in (q, k, v, keep, bias))
             q = self.xp.broadcast_to(q, lead + q.shape[-2:])  # then scores always have every leading axis
         self.q, self.k, self.v, self.keep, self.bias = q, k, v, keep, bias
@@ -67,9 +69,11 @@ class Problem:
         """True if `arrays` are finite and no product of two of them can overflow.
 
         |a.b| <= |a| |b|: a finite sum of squares answers both questions in one pass.  Large finite
-        numbers may raise a false alarm, which costs time, never correctness.
+        numbers may raise a false alarm, which costs time, never correctness.  The bias may be -inf.
         """
         if self.xp is np:
+            if self.bias is not None and not np.maximum.reduce(self.bias, None) < np.inf:
+                return False
             for x in arrays:
                 if not math.isfinite(np.vdot(x, x)):
                     return False

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,13 @@ def run(work: Callable[[Any], None], tasks: Iterable[Any]) -> None:
     before = get()
     try:
         set_to(1)
-        others = [_pool(before - 1, os.getpid()).submit(drain) for _ in range(threads - 1)]
+        others = [_pool(before - 1, os.getpid()).submit(copy_context().run, drain) for _ in range(threads - 1)]
         try:
             drain()
         finally:
             todo.clear()
-            failures = [each.exception() for each in others]  # waits: nobody may still write when we return
+            # Waits, since nobody may still write when we return; but not for a thread that found no core to start on.
+            failures = [each.exception() for each in others if not each.cancel()]
         for failure in failures:
             if failure is not None:
                 raise failure
