@@ -7,7 +7,7 @@ from typing import Any
 
 from .backend import module_of
 from .graph import Node, Traced
-from .operands import constant
+from .operands import constant, plain
 from .walk import Step, walk
 
 __all__ = ["Step", "backward", "grad", "steps"]
@@ -136,7 +136,7 @@ def _seed(loss: Any, gradient: Any, create_graph: bool) -> Any:
             )
         value = module_of(data).ones(data.shape, dtype=data.dtype)
     else:
-        value = gradient._data if isinstance(gradient, Traced) else constant(gradient, data)
+        value = constant(plain(gradient), data)
         shape = tuple(getattr(value, "shape", ()))
         if shape != tuple(data.shape):
             raise ValueError(f"backward: expected a gradient of shape {tuple(data.shape)}, got {shape}")

@@ -27,10 +27,10 @@ def plain(x: Any) -> Any:
 def constant(value: Any, like: Array) -> Any:
     """An operand that is no Tensor, ready to meet `like`: Python scalars stay (they never widen),
     NumPy scalars become Python ones, arrays and lists take `like`'s dtype."""
+    if isinstance(value, np.generic):  # first: np.float64 is also a float, one that widens
+        return value.item()
     if isinstance(value, (bool, int, float)) or value is None:
         return value
-    if isinstance(value, np.generic):
-        return value.item()
     if is_array(value):
         if type(value) is not type(like):
             raise TypeError(
@@ -82,6 +82,8 @@ def settled(out: Any, inputs: Sequence[Any], like: Array) -> Array:
 
 def failure(name: str, arguments: Sequence[str], values: Sequence[Any], error: Exception) -> Exception:
     """The same kind of error, saying which op, what came, from which line, and what to write."""
+    if isinstance(values[0], (list, tuple)) and any(hasattr(v, "shape") for v in values[0]):  # an operation on a sequence: number its operands
+        arguments, values = [f"{arguments[0]}[{i}]" for i in range(len(values[0]))], values[0]
     got = ", ".join(
         f"{argument} {tuple(value.shape)}" + ("" if value.dtype.kind == "f" else f" {value.dtype}")
         for argument, value in zip(arguments, values)

@@ -252,6 +252,6 @@ class Operators(Traced):
 
 def _other(other: Any, tensor: Traced) -> Any:
     other = plain(other)
-    return other if other is None else constant(other, tensor._data) if not hasattr(other, "dtype") else other
+    return other if other is None or type(other) is type(tensor._data) else constant(other, tensor._data)
 
 

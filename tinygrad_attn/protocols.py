@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .backend import module_of
 from .graph import Traced
 from .operands import plain
 from .ops import activation, elementwise, matmul
@@ -43,7 +44,7 @@ def array_ufunc(self: Traced, ufunc: Any, method: str, *inputs: Any, **kwargs: A
         if ufunc in _UFUNCS:
             return _UFUNCS[ufunc](*inputs)
         if ufunc in _COMPARISONS:
-            return ufunc(*[plain(x) for x in inputs])
+            return getattr(module_of(self._data), ufunc.__name__)(*[plain(x) for x in inputs])
     if "out" in kwargs:
         raise TypeError("a Tensor cannot be written to in place; write array + t.numpy(), or t = t + array")
     spelling = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
