@@ -4,7 +4,14 @@ A small reverse-mode autodiff framework on NumPy or CuPy.  Read it in this order
 recorded), ops/ (the chain rule, one line per rule), walk.py (backward), tensor.py, attention/."""
 
 from . import nn, optim, testing
-from .attention import fused_attention, scaled_dot_product_attention
+from .attention import (
+    additive_attention,
+    causal_mask,
+    check_mask,
+    fused_attention,
+    padding_mask,
+    scaled_dot_product_attention,
+)
 from .backward import Step, grad, steps
 from .derivatives import hvp, jacobian, jvp
 from .draws import manual_seed

@@ -1,4 +1,7 @@
 """Attention: softmax(q k^T / sqrt(d_k)) v, explicit (every step visible), fused (low memory), additive."""
 
+from .additive import additive_attention
 from .explicit import scaled_dot_product_attention
 from .fused import fused_attention
+from .mask_check import Finding, check_mask
+from .masks import causal_mask, padding_mask, picture

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..backend import Array, module_of
+import numpy as np
+
+from ..backend import Array
 from ..mode import seen
-from ..ops.elementwise import astype, where
+from ..ops.elementwise import astype
 from ..ops.mask import masked_fill
-from ..ops.shape import expand_dims
 from ..ops.softmax import softmax
 from ..tensor import Tensor
-from .inputs import scale_of, scores_shape, tensors
+from .hidden import all_finite, seen_mix, seen_scores
+from .inputs import bias_of, float32, scale_of, scores_shape, tensors
 from .masks import Causal, causal_offset, checked, visible
 from .pattern import Pattern, pattern_of
 
@@ -46,6 +48,8 @@ def scaled_dot_product_attention(
 
     A row that sees no key gives 0.  NaN behind the mask stays behind it, in values and gradients (on the
     CPU).  float16 computes scores to softmax in float32.
+
+    Errors: ValueError for shapes that do not fit, or causal=True with n_q != n_k; TypeError for a float mask.
     Source: Vaswani et al. 2017, Attention Is All You Need, section 3.2.1.
 
     >>> import tinygrad_attn as ta
@@ -57,7 +61,7 @@ def scaled_dot_product_attention(
     shape = scores_shape(q, k)
     keep, offset = checked(mask, shape, q._data), causal_offset(causal, *shape[-2:])
     pattern = pattern_of(shape, dropout, q._data)
-    return attend(q, k, v, bias, keep, offset, scale_of(scale, q.shape[-1]), pattern)
+    return attend(q, k, v, bias_of(bias, shape), keep, offset, scale_of(scale, q.shape[-1]), pattern)
 
 
 def attend(
@@ -65,44 +69,32 @@ def attend(
 ) -> tuple[Tensor, Tensor]:
     """The steps, on checked arguments: keep is a boolean array or None; key j is visible to query i only
     where j <= i + offset (None: everywhere)."""
-    seen("q", q), seen("k", k), seen("v", v)
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        seen(name, x)
     keep = visible(keep, offset, scores_shape(q, k), q._data)  #          (..., n_q, n_k)
-    wide = _float32(q), _float32(k)
-    guard = keep is not None and not _all_finite(q, k, v)
-    scores = _seen_scores(*wide, keep) if guard else wide[0] @ wide[1].mT  # (..., n_q, d_k) @ (..., d_k, n_k)
+    guard = keep is not None and not all_finite(q, k, v)
+    wide_q, wide_k = float32(q), float32(k)  #                            float16 products overflow at 65504
+    if guard and keep is not None:
+        scores = seen_scores(wide_q, wide_k, keep)  #                     (..., n_q, n_k)
+    else:
+        scores = wide_q @ wide_k.mT  #                                    (..., n_q, d_k) @ (..., d_k, n_k)
     scores.named("scores")  #                                             (..., n_q, n_k)
     scaled = (scores * scale).named("scaled")  #                          (..., n_q, n_k)
+    return weigh(scaled, v, bias, keep, guard, pattern, np.result_type(q.dtype, k.dtype))
+
+
+def weigh(
+    scaled: Tensor, v: Tensor, bias: Any, keep: Array | None, guard: bool, pattern: Pattern | None, dtype: Any
+) -> tuple[Tensor, Tensor]:
+    """From finished scores (..., n_q, n_k) to (mix (..., n_q, d_v), weights (..., n_q, n_k)): the steps that
+    every way of scoring shares.  guard: something is NaN or inf, so hidden pairs are taken out one by one."""
     biased = scaled if bias is None else scaled + bias  #                 (..., n_q, n_k)
     masked = biased if keep is None else masked_fill(biased, ~keep, -float("inf")).named("masked")
     weights = softmax(masked, -1)  #                                      (..., n_q, n_k), rows sum to 1
-    if guard:
-        weights = masked_fill(weights, ~keep, 0.0)  #                     a NaN row hides nothing else
-    weights = astype(weights, q.dtype) if weights.dtype != q.dtype else weights
+    if guard and keep is not None:
+        weights = masked_fill(weights, ~keep, 0.0)  #                     a NaN row is NaN only where it may see
+    weights = astype(weights, dtype) if dtype == np.float16 else weights
     weights.named("weights")
     dropped = weights if pattern is None else weights * pattern.whole()  # (..., n_q, n_k)
-    mix = _seen_mix(dropped, v, keep) if guard else dropped @ v  #        (..., n_q, n_k) @ (..., n_k, d_v)
-    return mix.named("mix"), weights  #                                   (..., n_q, d_v)
-
-
-def _float32(x: Tensor) -> Tensor:
-    return astype(x, "float32") if x.dtype == "float16" else x
-
-
-# ---------------------------------------------------------------------------- NaN behind a mask
-
-
-def _all_finite(*tensors: Tensor) -> bool:
-    """One look per call, on the CPU only: on a GPU it would wait for the device."""
-    return all(module_of(t._data).__name__ != "numpy" or bool(module_of(t._data).isfinite(t._data).all()) for t in tensors)
-
-
-def _seen_scores(q: Tensor, k: Tensor, keep: Array) -> Tensor:
-    """q k^T pair by pair, where a hidden key is 0: 0 * NaN never happens, forward or backward."""
-    pairs = where(keep[..., None], expand_dims(k, -3), 0.0)  #            (..., n_q, n_k, d_k)
-    return (expand_dims(q, -2) * pairs).sum(axis=-1)  #                   (..., n_q, n_k)
-
-
-def _seen_mix(weights: Tensor, v: Tensor, keep: Array) -> Tensor:
-    """weights v pair by pair, where a hidden value is 0."""
-    pairs = where(keep[..., None], expand_dims(v, -3), 0.0)  #            (..., n_q, n_k, d_v)
-    return (expand_dims(weights, -1) * pairs).sum(axis=-2)  #             (..., n_q, d_v)
+    mix = seen_mix(dropped, v, keep) if guard and keep is not None else dropped @ v
+    return mix.named("mix"), weights  #                                   (..., n_q, n_k) @ (..., n_k, d_v)

@@ -16,7 +16,7 @@ from ..operation import op
 from ..tensor import Tensor
 from . import kernels
 from .explicit import attend
-from .inputs import scale_of, scores_shape, tensors
+from .inputs import bias_of, scale_of, scores_shape, tensors
 from .masks import Causal, causal_offset, checked
 from .pattern import Pattern, pattern_of
 
@@ -91,7 +91,7 @@ def fused_attention(
     shape = scores_shape(q, k)
     keep, offset = checked(mask, shape, q._data), causal_offset(causal, *shape[-2:])
     pattern = pattern_of(shape, dropout, q._data)
-    arguments = (q, k, v, bias, keep, offset, scale_of(scale, q.shape[-1]), pattern)
+    arguments = (q, k, v, bias_of(bias, shape), keep, offset, scale_of(scale, q.shape[-1]), pattern)
     out = fused(*arguments)
     if current().watcher is not None:
         _fill_watched(out, arguments)

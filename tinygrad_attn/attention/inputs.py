@@ -8,26 +8,40 @@ from typing import Any
 import numpy as np
 
 from ..graph import Traced
+from ..ops.elementwise import astype
 from ..tensor import Tensor
+
+
+def as_tensors(*values: Any) -> tuple[Tensor, ...]:
+    """Each value as a Tensor, on the device of the first that is one already."""
+    like = next((x for x in values if isinstance(x, Traced)), None)
+    device = like.device if isinstance(like, Tensor) else None
+    return tuple(x if isinstance(x, Tensor) else Tensor(x, device=device) for x in values)
 
 
 def tensors(name: str, q: Any, k: Any, v: Any) -> tuple[Tensor, Tensor, Tensor]:
     """q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v) as tensors of fitting shapes."""
-    like = next((x for x in (q, k, v) if isinstance(x, Traced)), None)
-    device = like.device if isinstance(like, Tensor) else None
-    q, k, v = (x if isinstance(x, Tensor) else Tensor(x, device=device) for x in (q, k, v))
-    shapes = f"got q {q.shape}, k {k.shape}, v {v.shape}"
-    if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise ValueError(f"{name}: expected q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); {shapes}")
+    q, k, v = as_tensors(q, k, v)
+    keys_fit(name, q, k, v)
     if q.shape[-1] != k.shape[-1]:
-        raise ValueError(f"{name}: expected q and k with the same last length d_k; {shapes}")
+        raise ValueError(f"{name}: expected q and k with the same last length d_k; {_shapes(q, k, v)}")
+    return q, k, v
+
+
+def keys_fit(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Each key has a value, and the axes in front broadcast."""
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise ValueError(f"{name}: expected q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); {_shapes(q, k, v)}")
     if k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"{name}: expected k and v with the same number of keys n_k; {shapes}")
+        raise ValueError(f"{name}: expected k and v with the same number of keys n_k; {_shapes(q, k, v)}")
     try:
         np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     except ValueError:
-        raise ValueError(f"{name}: expected batch and head axes that broadcast; {shapes}") from None
-    return q, k, v
+        raise ValueError(f"{name}: expected batch and head axes that broadcast; {_shapes(q, k, v)}") from None
+
+
+def _shapes(q: Tensor, k: Tensor, v: Tensor) -> str:
+    return f"got q {q.shape}, k {k.shape}, v {v.shape}"
 
 
 def scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
@@ -38,3 +52,34 @@ def scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
 def scale_of(scale: float | None, d_k: int) -> float:
     """None means 1/sqrt(d_k); 0 is a scale like any other (uniform weights)."""
     return 1.0 / math.sqrt(max(d_k, 1)) if scale is None else float(scale)
+
+
+def bias_of(bias: Any, scores_shape: tuple[int, ...]) -> Any:
+    """The bias, if it broadcasts to the scores (..., n_q, n_k).
+
+    Errors: TypeError for booleans (they are a mask), ValueError for another shape."""
+    if bias is None:
+        return None
+    bias = bias if hasattr(bias, "dtype") else np.asarray(bias)
+    if bias.dtype.kind == "b":
+        raise TypeError("bias holds numbers that are added to the scores, got booleans; write mask= for who may attend")
+    if not broadcasts_to(bias.shape, scores_shape):
+        raise ValueError(f"bias must broadcast to the scores (..., n_q, n_k) = {tuple(scores_shape)}, got {tuple(bias.shape)}")
+    return bias
+
+
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Does `shape` broadcast to exactly `target`?
+
+    >>> broadcasts_to((1, 3), (2, 3)), broadcasts_to((2, 3), (3,))
+    (True, False)
+    """
+    try:
+        return np.broadcast_shapes(shape, target) == tuple(target)
+    except ValueError:
+        return False
+
+
+def float32(x: Tensor) -> Tensor:
+    """float16 as float32: dot products of float16 overflow at 65504."""
+    return astype(x, "float32") if x.dtype == "float16" else x

@@ -1,13 +1,18 @@
-"""Who may attend to whom: boolean arrays (..., n_q, n_k), True = query i may see key j."""
+"""Who may attend to whom: boolean arrays (..., n_q, n_k), True = query i may see key j.
+
+A mask is a plain array, so masks compose by themselves: ``a & b`` asks both, ``a | b`` either, ``~a``
+neither.  ``picture`` draws one, ``check_mask`` (mask_check.py) says what looks wrong."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..backend import Array, module_of
+from ..backend import Array, is_array, module_of, to_host
 from ..operands import plain
+from .inputs import broadcasts_to
 
 Causal = bool | str
 
@@ -27,6 +32,29 @@ def causal_mask(n_q: int, n_k: int | None = None, align: str | None = None) -> n
     n_k = n_q if n_k is None else n_k
     offset = causal_offset(True if align is None else align, n_q, n_k)
     return np.arange(n_k) <= np.arange(n_q)[:, None] + (offset or 0)
+
+
+def padding_mask(lengths: Any, n_k: int | None = None) -> np.ndarray:
+    """True for the first `lengths` keys of each sequence: integers (...) -> booleans (..., 1, n_k).
+
+    n_k: the padded length (default: the longest).  The 1 is the query axis: the same keys are hidden from
+    every query.  Where q has a head axis, (B, n_heads, n, d), write ``padding_mask(lengths[:, None], n_k)``;
+    MultiHeadAttention adds that axis itself.
+
+    Errors: TypeError for lengths that are not integers, ValueError for one outside [0, n_k].
+
+    >>> padding_mask([1, 3]).astype(int)
+    array([[[1, 0, 0]],
+    <BLANKLINE>
+           [[1, 1, 1]]])
+    """
+    lengths = on_host(lengths)
+    if lengths.dtype.kind not in "iu":
+        raise TypeError(f"padding_mask: expected integer lengths, got dtype {lengths.dtype}")
+    n_k = int(lengths.max(initial=0)) if n_k is None else n_k
+    if lengths.size and (lengths.min() < 0 or lengths.max() > n_k):
+        raise ValueError(f"padding_mask: expected lengths between 0 and n_k = {n_k}, got {lengths.min()} to {lengths.max()}")
+    return (np.arange(n_k) < lengths[..., None])[..., None, :]
 
 
 def causal_offset(causal: Causal, n_q: int, n_k: int) -> int | None:
@@ -67,11 +95,7 @@ def checked(mask: Any, scores_shape: tuple[int, ...], like: Array) -> Array | No
         if module is np and mask.size and (mask.min() < 0 or mask.max() > 1):
             raise ValueError("a mask of integers holds only 0 and 1 (1 = may attend); got other numbers")
         mask = mask.astype(bool)
-    try:
-        fits = np.broadcast_shapes(mask.shape, scores_shape) == tuple(scores_shape)
-    except ValueError:
-        fits = False
-    if not fits:
+    if not broadcasts_to(mask.shape, scores_shape):
         raise ValueError(
             f"the mask must broadcast to the scores (..., n_q, n_k) = {tuple(scores_shape)}, got {tuple(mask.shape)}; "
             f"a mask of keys per batch entry is written mask[:, None, None, :]"
@@ -88,3 +112,42 @@ def visible(keep: Array | None, offset: int | None, scores_shape: tuple[int, ...
     triangle = module.arange(n_k) <= module.arange(n_q)[:, None] + offset
     return triangle if keep is None else keep & triangle
 
+
+
+def on_host(x: Any) -> np.ndarray:
+    """A list, an array of any device or a Tensor as a NumPy array."""
+    x = plain(x)
+    return to_host(x) if is_array(x) else np.asarray(x)
+
+
+def picture(mask: Any, most: int = 64) -> str:
+    """The mask as text: a row per query, a column per key, ``█`` = may attend, ``·`` = hidden.
+
+    Axes in front of (n_q, n_k) are drawn one below the other, the first eight.  A mask longer than `most` is drawn in
+    tiles, shaded ``· ░ ▒ ▓ █`` by the share of pairs that may attend.
+
+    >>> print(picture(causal_mask(3)))
+    3 queries (down) x 3 keys (across)
+    0 █··
+    1 ██·
+    2 ███
+    """
+    mask = np.atleast_2d(on_host(mask)) != 0
+    lead, (n_q, n_k) = mask.shape[:-2], mask.shape[-2:]
+    lines = [f"{n_q} queries (down) x {n_k} keys (across)"]
+    for index in list(np.ndindex(*lead))[:8]:
+        lines += [f"mask[{', '.join(map(str, index))}]"] if lead else []
+        lines += _drawn(mask[index], most)
+    hidden = math.prod(lead) - 8
+    return "\n".join([*lines, f"... and {hidden} more"] if hidden > 0 else lines)
+
+
+def _drawn(mask: np.ndarray, most: int) -> list[str]:
+    n_q, n_k = mask.shape
+    tile = max(1, math.ceil(max(n_q, n_k) / most))
+    rows, columns = np.arange(0, n_q, tile), np.arange(0, n_k, tile)
+    sums = np.add.reduceat(np.add.reduceat(mask.astype(float), rows, 0), columns, 1) if mask.size else mask.astype(float)
+    sizes = np.minimum(tile, n_q - rows)[:, None] * np.minimum(tile, n_k - columns)
+    shades = np.ceil(3 * sums / sizes).astype(int) + (sums == sizes)  # 0 none, 1 to 3 some, 4 all
+    width = len(str(n_q - 1))
+    return [f"{i:>{width}} " + "".join("·░▒▓█"[s] for s in row) for i, row in zip(rows, shades)]
