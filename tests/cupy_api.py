@@ -55,6 +55,7 @@ def of_cupy(cupy: Any) -> dict[str, Any]:
     return {
         "version": cupy.__version__,
         "module": of_module(cupy, np),
+        "linalg": of_module(cupy.linalg, np.linalg),
         "ndarray": of_module(cupy.ndarray, np.ndarray),
         "ufunc": sorted(name for name in dir(cupy.add) if not name.startswith("_") and hasattr(np.add, name)),
     }

@@ -228,8 +228,8 @@ _WAIT = {"argwhere", "array_equal", "flatnonzero", "nonzero", "unique"}  # the s
 
 
 class _Function:
-    def __init__(self, name: str, allowed: list[str] | None) -> None:
-        self.name, self.allowed, self.numpys = name, allowed, getattr(np, name)
+    def __init__(self, numpys: Any, allowed: list[str] | None) -> None:
+        self.name, self.allowed, self.numpys = numpys.__name__, allowed, numpys
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = self.name
@@ -275,17 +275,21 @@ class _Module:
     __name__ = "strict"
     ndarray = StrictArray
 
+    def __init__(self, names: str, numpys: Any) -> None:
+        self._names, self._numpys = API[names], numpys
+
     def __getattr__(self, name: str) -> Any:
-        if name not in API["module"]:
+        if name not in self._names:
             raise AttributeError(f"module 'strict' has no attribute {name!r}: CuPy has none")
-        allowed, found = API["module"][name], getattr(np, name)
+        found = getattr(self._numpys, name)
         if callable(found) and not isinstance(found, type):
-            found = _Ufunc(name, UFUNC) if isinstance(found, np.ufunc) else _Function(name, allowed)
+            found = _Ufunc(found, UFUNC) if isinstance(found, np.ufunc) else _Function(found, self._names[name])
         self.__dict__[name] = found
         return found
 
 
-module = _Module()
+module = _Module("module", np)
+module.linalg = _Module("linalg", np.linalg)
 
 
 def register() -> None:

@@ -162,6 +162,5 @@ class MultiHeadAttention(Module):
 
     def _mask(self, mask: Any, x: Tensor) -> Any:
         """A mask per batch entry (B, n, n_k) gets its head axis."""
-        if mask is not None and np.ndim(mask) == x.ndim and x.ndim > 2:
-            return (mask.data if isinstance(mask, Tensor) else mask)[..., None, :, :]
-        return mask
+        mask = mask._data if isinstance(mask, Tensor) else np.asarray(mask) if isinstance(mask, (list, tuple)) else mask
+        return mask[..., None, :, :] if mask is not None and mask.ndim == x.ndim > 2 else mask
