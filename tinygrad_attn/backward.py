@@ -7,8 +7,10 @@ from typing import Any
 
 from .backend import module_of
 from .graph import Node, Traced
-from .operands import constant, plain
-from .walk import Step, walk
+from .mode import enable_grad
+from .operands import constant
+from .ops.elementwise import astype, plain
+from .walk import Step, made_by, walk
 
 __all__ = ["Step", "backward", "grad", "steps"]
 
@@ -39,9 +41,8 @@ def backward(loss: Any, gradient: Any = None, retain_graph: bool | None = None, 
     so that backward can run again.  create_graph: record the gradients themselves.
 
     Errors: RuntimeError for a loss without a graph, a released graph, or data edited since the forward."""
-    for step in walk(*_start(loss, gradient, retain_graph, create_graph)):
-        if step.node.extras is not None:
-            _deliver(step, type(loss))
+    for step in walk(*_start(loss, gradient, retain_graph, create_graph), every=False):
+        _deliver(step, type(loss))
 
 
 def _start(loss: Any, gradient: Any, retain_graph: bool | None, create_graph: bool) -> tuple[Any, bool, bool]:
@@ -55,13 +56,13 @@ def _deliver(step: Step, tensor_class: type) -> None:
     if extras is None or not extras.keeps_grad:
         return
     so_far = extras.grad
-    if isinstance(gradient, Traced):
-        extras.grad = gradient if so_far is None else so_far + gradient
-    elif so_far is None:
-        extras.grad = made = object.__new__(tensor_class)
-        made._data, made._node = gradient.copy(), None
+    if so_far is None:
+        extras.grad = _own(gradient, tensor_class)
+    elif isinstance(gradient, Traced) or so_far._node is not None:
+        with enable_grad():
+            extras.grad = so_far + gradient
     else:
-        so_far._data = so_far._data + gradient
+        so_far._data = module_of(gradient).asarray(so_far._data + gradient)
 
 
 def grad(
@@ -102,15 +103,17 @@ def grad(
             raise RuntimeError(
                 f"grad: the outputs do not depend on input {i} ({_called(x)}); leave it out, or check the forward pass"
             )
-    found = [_tensor(wanted[x._node], type(outs[0])) for x in ins]
+    found = [_own(wanted[x._node], type(outs[0])) for x in ins]
     return found if many_in else found[0]
 
 
-def _tensor(value: Any, tensor_class: type) -> Any:
-    if isinstance(value, Traced):
-        return value
-    made = object.__new__(tensor_class)
-    made._data, made._node = value.copy(), None
+def _own(gradient: Any, tensor_class: type) -> Any:
+    """A tensor with a copy of `gradient`, which may be the seed or another tensor's gradient too."""
+    if isinstance(gradient, Traced):
+        with enable_grad():
+            return astype(gradient, gradient._data.dtype)
+    made: Any = object.__new__(tensor_class)
+    made._data, made._node = gradient.copy(), None
     return made
 
 
@@ -132,24 +135,30 @@ def _seed(loss: Any, gradient: Any, create_graph: bool) -> Any:
         if data.size != 1:
             raise RuntimeError(
                 f"backward on a tensor of shape {tuple(data.shape)} needs its gradient: write "
-                f"loss.sum().backward(), or loss.backward(gradient) with a gradient of that shape"
+                f"loss.sum().backward(), or loss.backward(gradient) with a gradient of that shape\n"
+                f"  of {made_by(loss._node)}"
             )
         value = module_of(data).ones(data.shape, dtype=data.dtype)
     else:
         value = constant(plain(gradient), data)
         shape = tuple(getattr(value, "shape", ()))
         if shape != tuple(data.shape):
-            raise ValueError(f"backward: expected a gradient of shape {tuple(data.shape)}, got {shape}")
+            raise ValueError(
+                f"backward: expected a gradient of shape {tuple(data.shape)}, got {shape}\n  of {made_by(loss._node)}"
+            )
         value = module_of(data).array(value, dtype=data.dtype, copy=True)
     if not create_graph:
         return value
     if isinstance(gradient, Traced):
-        return gradient
+        return gradient if gradient._data.dtype == data.dtype else astype(gradient, data.dtype)
     made = object.__new__(type(loss))
     made._data, made._node = value, None
     return made
 
 
 def _called(x: Any) -> str:
+    """A tensor in an error message: its name, or its shape and the line that made it."""
     name = getattr(x, "name", None)
-    return f"{name!r}" if name else f"shape {tuple(getattr(x, 'shape', ()))}"
+    if name or not isinstance(x, Traced):
+        return f"{name!r}" if name else type(x).__name__
+    return f"shape {tuple(x._data.shape)}" + ("" if x._node is None else f", {made_by(x._node)}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .backend import module_of
+from .mode import enable_grad
 from .tensor import Tensor
 from .walk import walk
 
@@ -25,8 +26,18 @@ def gradients(out: Tensor, inputs: Sequence[Tensor], create_graph: bool = False,
         for step in walk({out._node: seed}, True, create_graph):
             if step.node in wanted:
                 found[step.node] = step.gradient
-    values = [found.get(x._node, x._data * 0) for x in inputs]
+    values = [found.get(x._node) for x in inputs]
+    values = [module_of(x._data).zeros(x.shape, x.dtype) if v is None else v for v, x in zip(values, inputs)]
     return [value if isinstance(value, Tensor) else Tensor(value) for value in values]
+
+
+def _recorded(f: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
+    """f(x), recorded also inside ``no_grad``."""
+    with enable_grad():
+        y = f(x)
+    if not isinstance(y, Tensor):
+        raise TypeError(f"{name}: expected a function that returns a Tensor, got {type(y).__name__}")
+    return y
 
 
 def jacobian(f: Callable[[Tensor], Tensor], x: Any) -> Tensor:
@@ -37,7 +48,7 @@ def jacobian(f: Callable[[Tensor], Tensor], x: Any) -> Tensor:
            [0., 4.]], dtype=float32)
     """
     x = Tensor(x, requires_grad=True)
-    y = f(x)
+    y = _recorded(f, x, "jacobian")
     module = module_of(x._data)
     out = module.zeros((y.size, *x.shape), dtype=x.dtype)
     for i in range(y.size if y.requires_grad else 0):
@@ -57,10 +68,10 @@ def jvp(f: Callable[[Tensor], Tensor], x: Any, v: Any) -> Tensor:
     v = Tensor(v, dtype=x.dtype, device=x.device)
     if v.shape != x.shape:
         raise ValueError(f"jvp: expected v of shape {x.shape}, got {v.shape}")
-    y = f(x)
+    y = _recorded(f, x, "jvp")
     g = Tensor(np.zeros(y.shape), True, dtype=y.dtype, device=y.device)
     pulled = gradients(y, [x], create_graph=True, seed=g)[0]
-    return gradients((pulled * v).sum(), [g])[0]
+    return gradients(_recorded(lambda p: (p * v).sum(), pulled, "jvp"), [g])[0]
 
 
 def hvp(f: Callable[[Tensor], Tensor], x: Any, v: Any) -> Tensor:
@@ -73,8 +84,8 @@ def hvp(f: Callable[[Tensor], Tensor], x: Any, v: Any) -> Tensor:
     v = Tensor(v, dtype=x.dtype, device=x.device)
     if v.shape != x.shape:
         raise ValueError(f"hvp: expected v of shape {x.shape}, got {v.shape}")
-    y = f(x)
+    y = _recorded(f, x, "hvp")
     if y.size != 1:
         raise ValueError(f"hvp: expected a function with one number as its result, got shape {y.shape}")
     first = gradients(y, [x], create_graph=True)[0]
-    return gradients((first * v).sum(), [x])[0]
+    return gradients(_recorded(lambda p: (p * v).sum(), first, "hvp"), [x])[0]

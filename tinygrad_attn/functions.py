@@ -4,9 +4,11 @@ and gives a Tensor.  (Inside rules the operations themselves are used, which lea
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec
 
+from .backend import device_of
 from .graph import Traced
 from .ops import activation, elementwise, index, loss, mask, reduce, shape
 from .ops import matmul as matmul_
@@ -17,13 +19,22 @@ from .tensor import Tensor
 P = ParamSpec("P")
 
 
-def _public(operation: Callable[P, Any], first: int = 0) -> Callable[P, Tensor]:
-    """`operation` with its argument number `first` made a Tensor where no argument is one."""
+def _public(operation: Callable[P, Any]) -> Callable[P, Tensor]:
+    """`operation` with its first differentiable argument made a Tensor where none of them is one."""
+    made = getattr(operation, "op", None)
+    names = tuple(inspect.signature(operation).parameters)
+    traced = made.traced if made is not None else (0,)  # split and dropout are made of operations
 
     @functools.wraps(operation)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(a, Traced) for a in args) and not any(isinstance(a, Traced) for a in kwargs.values()):
-            args = (*args[:first], Tensor(args[first]), *args[first + 1 :]) if len(args) > first else args
+        for i in traced:
+            if isinstance(args[i] if i < len(args) else kwargs.get(names[i]), Traced):
+                return operation(*args, **kwargs)
+        first = traced[0]
+        if first < len(args):
+            args = (*args[:first], Tensor(args[first]), *args[first + 1 :])
+        elif names[first] in kwargs:
+            kwargs[names[first]] = Tensor(kwargs[names[first]])
         return operation(*args, **kwargs)
 
     return call
@@ -34,16 +45,25 @@ def _public_sequence(operation: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(operation)
     def call(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        tensors = [t if isinstance(t, Traced) else Tensor(t) for t in tensors]
-        if not tensors:
-            raise ValueError(f"{operation.__name__}: expected at least one tensor")
-        return operation(tensors, *args, **kwargs)
+        return operation(_tensors(tensors, operation.__name__), *args, **kwargs)
 
     return call
 
 
+def _tensors(items: Iterable[Any], name: str) -> list[Any]:
+    """One of them at least a Tensor, whose dtype the others take; no bare numbers."""
+    items = list(items)
+    if not items:
+        raise ValueError(f"{name}: expected at least one tensor")
+    like = next((x for x in items if isinstance(x, Traced)), None)
+    if like is None:
+        return [Tensor(x) for x in items]
+    dtype, device = like._data.dtype, device_of(like._data)
+    return [Tensor(x, dtype=dtype, device=device) if isinstance(x, (int, float)) else x for x in items]
+
+
 def einsum(subscripts: str, *operands: Any) -> Tensor:
-    return matmul_.einsum([x if isinstance(x, Traced) else Tensor(x) for x in operands], subscripts)
+    return matmul_.einsum(_tensors(operands, "einsum"), subscripts)
 
 
 einsum.__doc__ = matmul_.einsum.__doc__
@@ -53,7 +73,7 @@ pow, neg, abs, sign = (_public(o) for o in (elementwise.pow, elementwise.neg, el
 exp, expm1, log, log1p = (_public(o) for o in (elementwise.exp, elementwise.expm1, elementwise.log, elementwise.log1p))
 sqrt, sin, cos = (_public(o) for o in (elementwise.sqrt, elementwise.sin, elementwise.cos))
 maximum, minimum, clip = (_public(o) for o in (elementwise.maximum, elementwise.minimum, elementwise.clip))
-where, astype = _public(elementwise.where, 1), _public(elementwise.astype)
+where, astype = _public(elementwise.where), _public(elementwise.astype)
 tanh, sigmoid, relu, gelu = (_public(o) for o in (activation.tanh, activation.sigmoid, activation.relu, activation.gelu))
 
 sum, mean, var, std = (_public(o) for o in (reduce.sum, reduce.mean, reduce.var, reduce.std))

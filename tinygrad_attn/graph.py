@@ -18,11 +18,15 @@ of its parameters say what it needs:
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
-from .mode import current
+import numpy as np
+
+from .mode import Mode
 from .where import is_inside
 
 
@@ -39,14 +43,26 @@ class Node:
     """One recorded value: the operation and parents that made it and what their rules kept.
 
     A leaf (a parameter) is a node without an operation.  No node refers to a Tensor or to its own
-    output's consumers, so a graph has no reference cycle and goes away with the last tensor."""
+    output's consumers, so a graph has no reference cycle and goes away with the last tensor.
 
-    __slots__ = ("op", "parents", "kept", "versions", "shape", "dtype", "scope", "code", "offset", "version", "extras")
+    `made` and `edited` are moments of one clock.  A node is made after its parents, so backward walks
+    in falling order of `made`; a parent edited after its child was made is an error (see walk.py)."""
+
+    __slots__ = ("op", "parents", "kept", "made", "edited", "shape", "dtype", "scope", "code", "offset", "extras")
     op: Op | None
     parents: tuple[Node | None, ...] | None  # None once backward has released them
-    kept: tuple[Any, ...]
-    versions: tuple[int, ...]  # of the parents when recorded: an edit since then is an error
+    kept: tuple[Any, ...]  # for each rule the values that it asked for
+    made: int
+    edited: int  # 0: never
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    scope: str
+    code: CodeType  # with `offset`: the user's line (see where.py)
+    offset: int
     extras: Extras | None
+
+
+tick = itertools.count(1).__next__  # 1, 2, 3 ...: the clock, safe among threads
 
 
 class Extras:
@@ -70,8 +86,8 @@ def extras_of(node: Node) -> Extras:
 def leaf(data: Any) -> Node:
     """A node for a tensor that the user made and wants gradients of."""
     node = Node()
-    node.op, node.parents, node.kept, node.versions = None, (), (), ()
-    node.shape, node.dtype, node.scope, node.version, node.extras = data.shape, data.dtype, "", 0, Extras()
+    node.op, node.parents, node.kept, node.made, node.edited = None, (), (), tick(), 0
+    node.shape, node.dtype, node.scope, node.extras = data.shape, data.dtype, "", Extras()
     node.extras.keeps_grad = True
     node.code, node.offset = calling_line(sys._getframe(1))
     return node
@@ -104,32 +120,30 @@ class Op:
         self.broadcasts = False  # gradients are summed back to each argument's shape
         self.variadic = False  # the first argument is a sequence of tensors
         self.saves = False  # forward gives (out, saved)
-        self.promotes = True  # arguments are brought to one dtype first
+        self.views = False  # the result shares memory with the argument
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
 
 
-def keep(op: Op, need: Sequence[str], values: Sequence[Any], out: Any, saved: Any) -> tuple[Any, ...]:
-    """What one rule asked for, taken from the call that just ran."""
-    kept = []
-    for name in need:
-        if name == "out":
-            kept.append(out)
-        elif name == "saved":
-            kept.append(saved)
-        elif name in op.arguments:
-            kept.append(values[op.arguments.index(name)])
-        else:  # "x_shape": checked when the op was defined
-            kept.append(getattr(values[op.arguments.index(name[:-6])], "shape", ()))
-    return tuple(kept)
-
-
-def record(op: Op, out: Any, parents: tuple[Node | None, ...], kept: tuple[Any, ...], frame: Any) -> Node:
-    """The node of a value that `op` has just made."""
+def record(
+    op: Op, parents: tuple[Node | None, ...], kept: tuple[Any, ...], out: Any, dtype: Any, mode: Mode, frame: Any
+) -> Node:
+    """The node of a value that `op` has just made, called from `frame`."""
     node = Node()
-    node.op, node.parents, node.kept = op, parents, kept
-    node.versions = tuple([0 if parent is None else parent.version for parent in parents])
-    node.shape, node.dtype, node.scope, node.version, node.extras = out.shape, out.dtype, current().scope, 0, None
-    node.code, node.offset = calling_line(frame)
+    node.op = op
+    node.parents = parents
+    node.kept = kept
+    node.made = tick()
+    node.edited = 0
+    node.shape = out.shape
+    node.dtype = dtype
+    node.scope = mode.scope
+    node.extras = None
+    code = frame.f_code
+    while is_inside[code.co_filename] and frame.f_back is not None:  # calling_line, written out
+        frame = frame.f_back
+        code = frame.f_code
+    node.code = code
+    node.offset = frame.f_lasti
     return node

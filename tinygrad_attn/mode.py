@@ -48,24 +48,27 @@ class _Switch:
 
     def __call__(self, function: F) -> F:
         """As a decorator: the whole call runs inside; of a generator function, each of its steps."""
+        if inspect.isasyncgenfunction(function):
+            raise TypeError(f"{type(self).__name__} cannot decorate the async generator {function.__name__}; use it inside")
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
             def generator(*args: Any, **kwargs: Any) -> Any:
                 inside = function(*args, **kwargs)
-                advance, value = inside.send, None
+                advance, value, own = inside.send, None, None
                 while True:
+                    outer = current()  # the consumer's, put back after each step
+                    MODE.set(own or self._inner(outer))
                     try:
-                        with self:  # entered for each step only: the consumer between steps is outside
-                            item = advance(value)
+                        item = advance(value)
                     except StopIteration as stop:
                         return stop.value
+                    finally:
+                        own = current()  # the step may have ended inside a block of its own
+                        MODE.set(outer)
                     try:
                         value, advance = (yield item), inside.send
-                    except GeneratorExit:
-                        inside.close()
-                        raise
-                    except BaseException as error:
+                    except BaseException as error:  # thrown in, or GeneratorExit when it is closed
                         value, advance = error, inside.throw
 
             return generator  # type: ignore[return-value]

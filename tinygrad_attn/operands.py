@@ -34,7 +34,7 @@ def constant(value: Any, like: Array) -> Any:
     if is_array(value):
         if type(value) is not type(like):
             raise TypeError(
-                f"a Tensor on {device_of(like)} met a plain array on {device_of(value)}; "
+                f"expected arrays on one device, a Tensor on {device_of(like)} met a plain array on {device_of(value)}; "
                 f"write ta.Tensor(array, device={device_of(like)!r}) first"
             )
         array = value
@@ -77,12 +77,38 @@ def settled(out: Any, inputs: Sequence[Any], like: Array) -> Array:
     return out
 
 
+def wide_dtype(dtype: np.dtype) -> np.dtype:
+    """What exponentials and statistics are computed in: float32 for float16 and for integers."""
+    return dtype if dtype.kind == "f" and dtype.itemsize > 2 else DEFAULT_DTYPE
+
+
+def widened(x: Array) -> Array:
+    """x in the dtype that exponentials and statistics are computed in."""
+    return x.astype(wide_dtype(x.dtype), copy=False)
+
+
+def narrowed(out: Array, x: Array) -> Array:
+    """What was computed on ``widened(x)``, in x's own dtype again (of integers: float32)."""
+    return out.astype(x.dtype, copy=False) if x.dtype.kind == "f" else out
+
+
 # ---------------------------------------------------------------------------- errors
+
+
+def operand(name: str, argument: str, value: Any, like: Traced) -> Any:
+    """The array or number of one operand of operation `name`, which meets the Tensor `like`."""
+    if isinstance(value, Traced):
+        return value._data
+    try:
+        return constant(value, like._data)
+    except TypeError as error:
+        raise failure(name, (argument,), (value,), error) from None
 
 
 def failure(name: str, arguments: Sequence[str], values: Sequence[Any], error: Exception) -> Exception:
     """The same kind of error, saying which op, what came, from which line, and what to write."""
-    if isinstance(values[0], (list, tuple)) and any(hasattr(v, "shape") for v in values[0]):  # an operation on a sequence: number its operands
+    if isinstance(values[0], (list, tuple)) and any(hasattr(v, "shape") for v in values[0]):
+        # an operation on a sequence: number its operands
         arguments, values = [f"{arguments[0]}[{i}]" for i in range(len(values[0]))], values[0]
     got = ", ".join(
         f"{argument} {tuple(value.shape)}" + ("" if value.dtype.kind == "f" else f" {value.dtype}")
@@ -98,4 +124,4 @@ def failure(name: str, arguments: Sequence[str], values: Sequence[Any], error: E
     reason = str(error)
     if "broadcast" in reason or "shape-mismatch" in reason or "shape mismatch" in reason:
         reason = "expected shapes that broadcast (equal, or 1, counted from the last axis)"
-    return kind(f"{name}: {reason}; got {got}\n  at {line}")
+    return kind(f"{name}: {reason}" + (f"; got {got}" if got else "") + f"\n  at {line}")

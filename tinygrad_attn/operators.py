@@ -67,16 +67,16 @@ class Operators(Traced):
 
     # ------------------------------------------------------------------------ in place, under no_grad only
 
-    def __iadd__(self, other: Any) -> Tensor:
+    def __iadd__(self, other: Any) -> Tensor:  # type: ignore[misc]
         return self._in_place(elementwise.add, "+", other)
 
-    def __isub__(self, other: Any) -> Tensor:
+    def __isub__(self, other: Any) -> Tensor:  # type: ignore[misc]
         return self._in_place(elementwise.sub, "-", other)
 
-    def __imul__(self, other: Any) -> Tensor:
+    def __imul__(self, other: Any) -> Tensor:  # type: ignore[misc]
         return self._in_place(elementwise.mul, "*", other)
 
-    def __itruediv__(self, other: Any) -> Tensor:
+    def __itruediv__(self, other: Any) -> Tensor:  # type: ignore[misc]
         return self._in_place(elementwise.div, "/", other)
 
     def _in_place(self, operation: Any, sign: str, other: Any) -> Tensor:
@@ -93,6 +93,8 @@ class Operators(Traced):
         values = operation(self, other)._data
         if values.shape != self._data.shape:
             raise ValueError(f"x {sign}= ...: expected a result of shape {self._data.shape}, got {values.shape}")
+        if values.dtype.kind == "f" and self._data.dtype.kind != "f":
+            raise TypeError(f"x {sign}= ...: {self._data.dtype} cannot hold the result; write x = x {sign} ...")
         self._replace(values.astype(self._data.dtype, copy=False))  # type: ignore[attr-defined]
         return self  # type: ignore[return-value]
 
@@ -113,10 +115,14 @@ class Operators(Traced):
     def __eq__(self, other: Any) -> Any:
         """With an array or a number: elementwise.  Between two Tensors: identity, so that ``x in tensors``
         means what it says; compare values as ``x == y.data``."""
-        return self is other if isinstance(other, Traced) else self._data == _other(other, self)
+        if isinstance(other, Traced) or not _is_numeric(other):
+            return self is other
+        return self._data == _other(other, self)
 
     def __ne__(self, other: Any) -> Any:
-        return self is not other if isinstance(other, Traced) else self._data != _other(other, self)
+        if isinstance(other, Traced) or not _is_numeric(other):
+            return self is not other
+        return self._data != _other(other, self)
 
     # ------------------------------------------------------------------------ indexing and iteration
 
@@ -248,6 +254,10 @@ class Operators(Traced):
 
     def clip(self, low: float | None = None, high: float | None = None) -> Tensor:
         return elementwise.clip(self, low, high)
+
+
+def _is_numeric(other: Any) -> bool:
+    return isinstance(other, (bool, int, float, list, tuple)) or hasattr(other, "dtype")
 
 
 def _other(other: Any, tensor: Traced) -> Any:

@@ -58,4 +58,5 @@ def array_function(self: Traced, function: Any, types: Any, args: Any, kwargs: A
     name = function.__name__
     ours = {"amax": "max", "amin": "min"}.get(name, name)
     instead = f"ta.{ours}(...)" if hasattr(tinygrad_attn, ours) else "an operation of tinygrad_attn"
-    raise TypeError(f"np.{name} would lose the graph of a Tensor; write {instead}, or np.{name}(t.data) for plain numbers")
+    numpys = f"{function.__module__}.{name}".replace("numpy", "np", 1)  # np.linalg.norm is not np.norm
+    raise TypeError(f"{numpys} would lose the graph of a Tensor; write {instead}, or {numpys}(t.data) for plain numbers")

@@ -10,7 +10,7 @@ import numpy as np
 from .backend import Array, device_of, fresh, is_array, to_host
 from .backward import backward as _run_backward
 from .draws import generator
-from .graph import Traced, extras_of, leaf
+from .graph import Traced, extras_of, leaf, tick
 from .mode import current
 from .operands import DEFAULT_DTYPE
 from .operators import Operators
@@ -66,7 +66,7 @@ class Tensor(Operators, Traced):
         """New values for this tensor.  The old array is left alone; nodes that kept it will notice."""
         self._data = array
         if self._node is not None:
-            self._node.version += 1
+            self._node.edited = tick()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -136,10 +136,12 @@ class Tensor(Operators, Traced):
         if value is not None:
             if self._node is None:
                 raise RuntimeError("this tensor does not require a gradient, so it has no .grad to set")
-            value = Tensor(value, dtype=self.dtype, device=self.device) if not isinstance(value, Tensor) else value
+            if not isinstance(value, Tensor) or value._node is None:
+                value = Tensor(value, dtype=self.dtype, device=self.device)
+            elif value.dtype != self.dtype:
+                value = value.astype(self.dtype)
             if value.shape != self.shape:
                 raise ValueError(f"x.grad = ...: expected shape {self.shape}, got {value.shape}")
-            value = Tensor(value) if value._node is None else value
         if self._node is not None:
             extras_of(self._node).grad = value
 

@@ -26,6 +26,8 @@ def check_grads(f: Callable[..., Any], *args: Any, order: int = 2, eps: float = 
     """
     fixed = [_as_float64(a) for a in args]
     checked = [i for i, a in enumerate(fixed) if isinstance(a, Tensor)]
+    if not checked:
+        raise ValueError("check_grads: expected at least one floating argument, whose gradient it can check")
 
     def of_checked(*tensors: Tensor) -> Any:
         full = list(fixed)
@@ -87,8 +89,6 @@ def _compare(
 def _as_float64(a: Any) -> Any:
     if isinstance(a, Traced):
         a = a._data
-    if isinstance(a, (float, list)) or (hasattr(a, "dtype") and a.dtype.kind == "f"):
-        if hasattr(a, "dtype") and not isinstance(a, np.ndarray):
-            return Tensor(a.astype(np.float64), True)
+    if isinstance(a, float) or (isinstance(a, list) and np.asarray(a).dtype.kind == "f"):
         return Tensor(np.asarray(a, np.float64), True)
-    return a
+    return Tensor(a.astype(np.float64), True) if hasattr(a, "dtype") and a.dtype.kind == "f" else a

@@ -1,8 +1,8 @@
 """Backward: walk the graph from the loss to the leaves, each node once, handing gradients on.
 
-    1. count the consumers of every node that the loss depends on;
-    2. a node is ready when all its consumers have handed it their contribution;
-    3. its rules turn the finished gradient into one contribution per parent.
+    1. collect the nodes that the loss depends on, and sort them by when they were made;
+    2. take the youngest: its consumers were made after it, so its gradient is complete;
+    3. its rules turn that gradient into one contribution per parent.
 
 Nothing recurses, so a chain of 20,000 operations is as good as one of three.  ``backward`` and
 ``grad`` exhaust the walk; ``steps`` shows it one node at a time; the probe looks on.
@@ -10,10 +10,9 @@ Nothing recurses, so a chain of 20,000 operations is as good as one of three.  `
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
-
-import numpy as np
 
 from .backend import module_of
 from .graph import Node, Op, Traced
@@ -39,115 +38,124 @@ class Step:
 
 
 def walk(
-    seeds: dict[Node, Any], retain: bool = False, create_graph: bool = False, until: frozenset[Node] = frozenset()
+    seeds: dict[Node, Any],
+    retain: bool = False,
+    create_graph: bool = False,
+    until: frozenset[Node] = frozenset(),
+    every: bool = True,
 ) -> Iterator[Step]:
     """Yield a Step for each node under `seeds` (node -> dL/d(its value)), consumers before parents.
-    The walk ends at leaves and at the nodes of `until`.
+    The walk ends at leaves and at the nodes of `until`.  every=False shows only nodes that somebody
+    marked (leaves, hooks, names): 0.2 us less for each of the others.
 
     One Step object is filled anew each time, so that it never keeps a gradient alive.  Unless
     `retain`, what a node kept is released as soon as its contributions are handed on."""
-    waiting = _count_consumers(seeds, until)
+    order = _in_order(seeds, until)
     pending = dict(seeds)  # gradient received so far
     ours: set[Node] = set()  # nodes whose pending array was made here: safe to add to in place
-    ready = [node for node in seeds if waiting[node] == 0]
     step = Step()
-    while ready:
-        node = ready.pop()
+    while order:
+        node = order.pop()
         gradient = pending.pop(node, None)
-        extras = node.extras
+        op, extras = node.op, node.extras
         if node in until:
-            step.node, step.gradient, step.contributions = node, gradient, ()
-            yield step
+            if gradient is not None:
+                step.node, step.gradient, step.contributions = node, gradient, ()
+                yield step
             continue
-        if extras is not None and gradient is not None:
-            for hook in extras.hooks:
-                gradient = hook(gradient)
-        parents, op = node.parents, node.op
-        contributions: list[Any] = []
-        if op is not None:
-            pulled: Any = None
-            if gradient is None:  # every consumer gave None: nothing flows, but parents must not wait
-                pulled = [None] * len(parents)
-            elif create_graph or op.joint is not None:
-                pulled = _pulled(node, op, gradient, create_graph)
-            for i, parent in enumerate(parents):
-                if parent is None:
-                    contributions.append(None)
-                    continue
-                if pulled is not None:
-                    contribution = pulled[i]
-                else:
-                    try:
-                        contribution = op.rules[i](gradient, *node.kept[i])
-                    except Exception as error:
-                        error.add_note(f"in the backward rule of {_made(node)}")
-                        raise
-                if contribution is not None:
-                    if (
-                        contribution.dtype is not parent.dtype
-                        or contribution.shape != parent.shape
-                        or not parent.shape
-                    ):
-                        contribution = _fitted(contribution, parent, node, gradient)
-                    so_far = pending.get(parent)
-                    if so_far is None:
-                        pending[parent] = contribution
-                    elif parent in ours:
-                        so_far += contribution
-                    else:  # the first one may be somebody else's array: make our own sum
-                        pending[parent] = total = so_far + contribution
-                        if not create_graph and total.shape:
-                            ours.add(parent)
-                contributions.append(contribution)
-                left = waiting[parent] = waiting[parent] - 1
-                if not left:
-                    ready.append(parent)
+        shown = every or extras is not None
         if gradient is not None:
-            step.node, step.gradient, step.contributions = node, gradient, contributions
-            del gradient, contributions
-            yield step
-            del step.gradient, step.contributions
+            if extras is not None:
+                for hook in extras.hooks:
+                    gradient = hook(gradient)
+            contributions: list[Any] = []
+            if op is not None:
+                parents, kept = node.parents or (), node.kept
+                pulled = _pulled(node, op, gradient, create_graph) if create_graph or op.joint is not None else None
+                for i, parent in enumerate(parents):
+                    if parent is None:
+                        contributions.append(None)
+                        continue
+                    if pulled is not None:
+                        contribution = pulled[i]
+                    else:
+                        rule, values = op.rules[i], kept[i]
+                        try:  # (a call with a star costs 0.1 us more)
+                            if not values:
+                                contribution = rule(gradient)
+                            elif len(values) == 1:
+                                contribution = rule(gradient, values[0])
+                            else:
+                                contribution = rule(gradient, *values)
+                        except Exception as error:
+                            error.add_note(f"in the backward rule of {made_by(node)}")
+                            raise
+                    if contribution is not None:
+                        shape = parent.shape
+                        if contribution.shape != shape or contribution.dtype is not parent.dtype or not shape:
+                            contribution = _fitted(contribution, parent, node, gradient)
+                        so_far = pending.get(parent)
+                        if so_far is None:
+                            pending[parent] = contribution
+                        elif parent in ours:
+                            so_far += contribution
+                        elif create_graph:
+                            with enable_grad():
+                                pending[parent] = so_far + contribution
+                        elif shape:  # the first one may be somebody else's array: make our own sum
+                            pending[parent] = so_far + contribution
+                            ours.add(parent)
+                        else:  # of two 0-d arrays NumPy makes a scalar
+                            pending[parent] = module_of(so_far).asarray(so_far + contribution)
+                    if shown:
+                        contributions.append(contribution)
+            if shown:
+                step.node, step.gradient, step.contributions = node, gradient, contributions
+                del gradient, contributions
+                yield step
+                del step.gradient, step.contributions
         if not retain and op is not None:
             node.parents, node.kept = None, ()
 
 
-def _count_consumers(seeds: dict[Node, Any], until: frozenset[Node]) -> dict[Node, int]:
-    """node -> how many edges lead to it from nodes that the seeds depend on.  Every node is checked
-    here, before anything is computed, so that an error leaves all gradients as they were."""
-    waiting = dict.fromkeys(seeds, 0)
-    stack = list(seeds)
-    while stack:
-        node = stack.pop()
+_when_made = operator.attrgetter("made")
+
+
+def _in_order(seeds: dict[Node, Any], until: frozenset[Node]) -> list[Node]:
+    """The nodes that the seeds depend on, in the order in which they were made, so that the last one
+    is always free to go next.  (Counting the consumers of each node instead took 0.3 us more per node.)
+    Every node is checked here, before anything is computed: an error leaves all gradients as they were."""
+    found = set(seeds)
+    order = list(seeds)
+    for node in order:  # grows while it is read
         if node in until:
             continue
         parents = node.parents
         if parents is None:
             raise RuntimeError(
-                f"backward a second time through {_made(node)}: its saved arrays were released by the first; "
+                f"backward a second time through {made_by(node)}: its saved arrays were released by the first; "
                 f"call the first one with retain_graph=True, or run the forward pass again"
             )
-        for parent, version in zip(parents, node.versions):
-            if parent is None:
-                continue
-            if parent.version != version:
-                _check_edit(node, parent)
-            if parent in waiting:
-                waiting[parent] += 1
-            else:
-                waiting[parent] = 1
-                stack.append(parent)
-        if node.version and node.op is not None and any("out" in need for need in node.op.needs):
+        made = node.made
+        if node.edited and node.op is not None and any("out" in need for need in node.op.needs):
             raise _edited(node, node)
-    return waiting
+        for parent in parents:
+            if parent is not None:
+                if parent.edited > made:
+                    _check_edit(node, parent)
+                if parent not in found:
+                    found.add(parent)
+                    order.append(parent)
+    order.sort(key=_when_made)
+    return order
 
 
 def _check_edit(node: Node, parent: Node) -> None:
-    """`parent` was edited after `node` was recorded: an error where a rule of `node` kept its value."""
+    """`parent` was edited after `node` was made: an error where a rule of `node` kept its value."""
     op = node.op
     assert op is not None and node.parents is not None
-    position = node.parents.index(parent)
-    name = op.arguments[0] if op.variadic else op.arguments[op.traced[position]]
-    kept = any(name in need for need, p in zip(op.needs, node.parents) if p is not None or op.joint)
+    names = {op.arguments[0 if op.variadic else op.traced[i]] for i, p in enumerate(node.parents) if p is parent}
+    kept = any(names & set(need) for need, p in zip(op.needs, node.parents) if p is not None or op.joint)
     if kept or op.views or op.reference is not None:
         raise _edited(node, parent)
 
@@ -156,11 +164,11 @@ def _edited(node: Node, edited: Node) -> RuntimeError:
     name = edited.extras.name if edited.extras is not None and edited.extras.name else "a tensor"
     return RuntimeError(
         f"data edited between forward and backward: {name} of shape {tuple(edited.shape)} was changed after "
-        f"{_made(node)}, whose gradient needs the old value; edit after backward(), or work on a copy"
+        f"{made_by(node)}, whose gradient needs the old value; edit after backward(), or work on a copy"
     )
 
 
-def _made(node: Node) -> str:
+def made_by(node: Node) -> str:
     return f"{node.op.name if node.op else 'a leaf'} ({describe(node.code, node.offset)})"
 
 
@@ -173,7 +181,7 @@ def _pulled(node: Node, op: Op, gradient: Any, create_graph: bool) -> list[Any]:
         with enable_grad():
             return _recorded(node, op, gradient)
     except Exception as error:
-        error.add_note(f"in the backward rule of {_made(node)}")
+        error.add_note(f"in the backward rule of {made_by(node)}")
         raise
 
 
@@ -211,8 +219,8 @@ def _recorded(node: Node, op: Op, gradient: Traced) -> list[Any]:
     if op.joint is not None:
         return _joint(op, gradient, parents, {n: rebuilt(n, v) for n, v in node.kept[0].items()})
     return [
-        None if values is None else rule(gradient, *[rebuilt(n, v) for n, v in zip(need, values)])
-        for rule, need, values in zip(op.rules, op.needs, node.kept)
+        None if parent is None else rule(gradient, *[rebuilt(n, v) for n, v in zip(need, values)])
+        for rule, need, values, parent in zip(op.rules, op.needs, node.kept, parents)
     ]
 
 
@@ -246,7 +254,8 @@ def _fit(value: Any, parent: Node, op: Op) -> Any:
     if value.shape != parent.shape:
         if not op.broadcasts:
             raise ValueError(
-                f"{op.name}: a rule gave a gradient of shape {tuple(value.shape)} for an argument of shape {tuple(parent.shape)}"
+                f"{op.name}: a rule gave a gradient of shape {tuple(value.shape)} "
+                f"for an argument of shape {tuple(parent.shape)}"
             )
         value = sum_to(value, parent.shape)
     return astype(value, parent.dtype) if value.dtype != parent.dtype else value
@@ -255,6 +264,7 @@ def _fit(value: Any, parent: Node, op: Op) -> Any:
 def sum_to(value: Any, shape: tuple[int, ...]) -> Any:
     """Sum `value` over the axes along which `shape` was broadcast: the transpose of broadcasting.
 
+    >>> import numpy as np
     >>> sum_to(np.ones((2, 3)), (3,))
     array([2., 2., 2.])
     """

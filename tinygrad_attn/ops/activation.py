@@ -8,16 +8,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..backend import Array, module_of
-from ..operands import plain
+from ..operands import narrowed, plain, widened
 from ..operation import op
-from .elementwise import _cast
+from .elementwise import where
 
 _C = math.sqrt(2.0 / math.pi)
 _CUBE = 0.044715
 _BLOCK = 1 << 14  # entries: the pieces of all arrays of one pass stay in the L2 cache
 
 
-@op(vjps={"x": lambda g, out: g * _cast(plain(out) > 0, g)})
+@op(vjps={"x": lambda g, out: where(plain(out) > 0, g, 0.0)})
 def relu(x: Array) -> Array:
     """max(x, 0); the derivative at 0 is 0.
 
@@ -63,8 +63,8 @@ def gelu_reference(x: Array) -> Array:
 def _gelu_vjp(g: Array, needs: tuple[bool, ...], x: Array, saved: Array) -> list[Array]:
     """g * (0.5 (1 + t) + 0.5 x (1 - t^2) C (1 + 3 CUBE x^2)), with t = tanh(...) from the forward."""
     module = module_of(x)
-    out = module.empty_like(g)
-    for g_, x_, t, d in _blocks(g, x, saved, out):
+    out = module.empty(g.shape, saved.dtype)
+    for g_, x_, t, d in _blocks(g.astype(saved.dtype, copy=False), x.astype(saved.dtype, copy=False), saved, out):
         module.multiply(x_, x_, out=d)
         d *= 1.5 * _C * _CUBE
         d += 0.5 * _C
@@ -81,7 +81,7 @@ def _gelu_vjp(g: Array, needs: tuple[bool, ...], x: Array, saved: Array) -> list
 
 @op(joint=_gelu_vjp, traced=("x",), reference=gelu_reference, saves=True)
 def gelu(x: Array) -> Array:
-    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the tanh form.
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the tanh form.  float16 computes in float32.
     Source: Hendrycks and Gimpel 2016, Gaussian Error Linear Units, section 2.
 
     >>> import tinygrad_attn as ta
@@ -89,9 +89,9 @@ def gelu(x: Array) -> Array:
     array([0.       , 0.8411919], dtype=float32)
     """
     module = module_of(x)
-    x = module.ascontiguousarray(x)
-    out, tanh_ = module.empty_like(x), module.empty_like(x)
-    for x_, t, o in _blocks(x, tanh_, out):
+    wide = widened(x)
+    out, tanh_ = module.empty(x.shape, wide.dtype), module.empty(x.shape, wide.dtype)
+    for x_, t, o in _blocks(wide, tanh_, out):
         module.multiply(x_, x_, out=t)
         t *= _C * _CUBE
         t += _C
@@ -100,11 +100,12 @@ def gelu(x: Array) -> Array:
         module.add(t, 1.0, out=o)
         o *= x_
         o *= 0.5
-    return out, tanh_
+    return narrowed(out, x), tanh_
 
 
 def _blocks(*arrays: Array) -> Iterator[list[Array]]:
-    """The arrays in flat pieces that stay in the L2 cache together (on a GPU: whole)."""
+    """The arrays in flat pieces that stay in the L2 cache together (on a GPU: whole).  Those that are
+    written to must be contiguous: the pieces of others are copies."""
     flat = [array.reshape(-1) for array in arrays]
     size = flat[0].size
     step = _BLOCK if isinstance(flat[0], np.ndarray) else max(size, 1)

@@ -87,7 +87,7 @@ def pow(x: Array, y: Array) -> Array:
 
 
 def _pow_base(g: Array, x: Array, y: Array) -> Array:
-    if isinstance(y, (int, float)) and y >= 1 and y == int(y):  # x**2, x**3: regular everywhere
+    if isinstance(y, (int, float)) and y >= 1 and float(y).is_integer():  # x**2, x**3: regular everywhere
         return g * (y * x ** (y - 1)) if y != 1 else g
     base, power = plain(x), plain(y)
     regular = (base > 0) | ((base == 0) & (power >= 1)) | ((base < 0) & (power == power // 1))
@@ -209,16 +209,15 @@ def cos(x: Array) -> Array:
 # ---------------------------------------------------------------------------- two candidates, one result
 
 
-def _share(x: Array, y: Array, wins: Array) -> Array:
-    """1 where the first wins, 1/2 at a tie, 0 elsewhere; NaN operands share as a tie does."""
-    a, b = plain(x), plain(y)
-    return wins + 0.5 * (a == b)
+def _to_winner(g: Array, wins: Array, ties: Array) -> Array:
+    """g where the first wins, half of it at a tie, 0 elsewhere (and where one of the two is NaN)."""
+    return where(wins, g, where(ties, 0.5 * g, 0.0))
 
 
 @op(
     vjps={
-        "x": lambda g, x, y: g * _cast(_share(x, y, plain(x) > plain(y)), g),
-        "y": lambda g, x, y: g * _cast(_share(x, y, plain(y) > plain(x)), g),
+        "x": lambda g, x, y: _to_winner(g, plain(x) > plain(y), plain(x) == plain(y)),
+        "y": lambda g, x, y: _to_winner(g, plain(x) < plain(y), plain(x) == plain(y)),
     },
     broadcasts=True,
 )
@@ -234,8 +233,8 @@ def maximum(x: Array, y: Array) -> Array:
 
 @op(
     vjps={
-        "x": lambda g, x, y: g * _cast(_share(x, y, plain(x) < plain(y)), g),
-        "y": lambda g, x, y: g * _cast(_share(x, y, plain(y) < plain(x)), g),
+        "x": lambda g, x, y: _to_winner(g, plain(x) < plain(y), plain(x) == plain(y)),
+        "y": lambda g, x, y: _to_winner(g, plain(x) > plain(y), plain(x) == plain(y)),
     },
     broadcasts=True,
 )
@@ -249,7 +248,7 @@ def minimum(x: Array, y: Array) -> Array:
     return _module(x, y).minimum(x, y)
 
 
-@op(vjps={"x": lambda g, x, low, high: g * _cast(_within(plain(x), low, high), g)})
+@op(vjps={"x": lambda g, x, low, high: where(_within(plain(x), low, high), g, 0.0)})
 def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
     """x limited to [low, high]; the gradient passes inside and at the bounds.
 
@@ -293,7 +292,10 @@ def astype(x: Array, dtype: Any) -> Array:
     >>> ta.astype([1.0], "float64").dtype
     dtype('float64')
     """
-    return x.astype(np.dtype(dtype))
+    wanted = np.dtype(dtype)
+    if wanted.kind not in "biuf":
+        raise TypeError(f"expected a real dtype, got {wanted}")
+    return x.astype(wanted)
 
 
 def _module(*operands: Array) -> Any:

@@ -64,9 +64,9 @@ def add_at(x: Array, index: Any, shape: tuple[int, ...]) -> Array:
     return out
 
 
-@op(vjps={"x": lambda g, x, indices, axis: scatter_add(_zeros(g, x.shape), indices, g, axis)})
+@op(vjps={"x": lambda g, x_shape, indices, axis: scatter_add(_zeros(g, x_shape), indices, g, axis)})
 def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
-    """out[.., i, ..] = x[.., indices[.., i, ..], ..] along `axis`.
+    """out[.., i, ..] = x[.., indices[.., i, ..], ..] along `axis`; the other axes broadcast.
 
     >>> import tinygrad_attn as ta
     >>> ta.take_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]]).numpy()
@@ -77,7 +77,7 @@ def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
     return module.take_along_axis(x, module.asarray(indices), axis=axis)
 
 
-@op(vjps={"x": lambda g: g, "values": lambda g, indices, axis: take_along_axis(g, indices, axis)})
+@op(vjps={"x": lambda g: g, "values": lambda g, indices, axis: take_along_axis(g, indices, axis)}, broadcasts=True)
 def scatter_add(x: Array, indices: Array, values: Array, axis: int = -1) -> Array:
     """x with out[.., indices[.., i, ..], ..] += values[.., i, ..] along `axis`; repeats add up.
 
@@ -87,9 +87,7 @@ def scatter_add(x: Array, indices: Array, values: Array, axis: int = -1) -> Arra
     """
     module = module_of(x)
     out, indices = x.copy(), module.asarray(indices)
-    grid = [
-        module.arange(n).reshape([-1 if i == k else 1 for k in range(x.ndim)]) for i, n in enumerate(indices.shape)
-    ]
+    grid = [module.arange(n).reshape([-1 if i == k else 1 for k in range(x.ndim)]) for i, n in enumerate(x.shape)]
     grid[axis] = indices
     module.add.at(out, tuple(grid), values)
     return out
@@ -126,7 +124,8 @@ def embedding_sum(x: Array, idx: Array, shape: tuple[int, ...]) -> Array:
     """
     module = module_of(x)
     out = module.zeros(shape, dtype=x.dtype)
-    rows, idx = x.reshape(-1, shape[-1]), module.asarray(plain(idx)).reshape(-1)
+    idx = module.asarray(plain(idx)).reshape(-1)
+    rows = x.reshape(idx.size, shape[-1])
     if module is not np:
         module.add.at(out, idx, rows)
     elif idx.size:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend import Array, module_of
-from ..operands import plain
+from ..operands import narrowed, plain, wide_dtype, widened
 from ..operation import op
 from .elementwise import where
 from .index import take_along_axis
-from .softmax import _finite_top, log_softmax
+from .softmax import _finite_top, has_axis, log_softmax
 
 
 def cross_entropy_reference(logits: Array, targets: Array, ignore_index: int = -100, label_smoothing: float = 0.0) -> Array:
@@ -39,7 +39,7 @@ def _targets(logits: Array, targets: Array, ignore_index: int) -> tuple[Array, A
             raise IndexError(f"target {targets[outside].flat[0]} is outside the {data.shape[-1]} classes")
     count = counted.sum()
     share = 1.0 / module.maximum(count, 1)
-    return targets, counted, share.astype(data.dtype)
+    return targets, counted, share.astype(wide_dtype(data.dtype))
 
 
 def _cross_entropy_vjp(g: Array, needs: tuple[bool, ...], saved: Array) -> list[Array]:
@@ -60,11 +60,12 @@ def cross_entropy(logits: Array, targets: Array, ignore_index: int = -100, label
     >>> ta.cross_entropy([[0.0, 0.0]], [1]).item()
     0.693147...
     """
+    has_axis(logits, -1)
     targets, counted, share = _targets(logits, targets, ignore_index)
     module, n = module_of(logits), logits.shape[-1]
+    wide = widened(logits)
     if logits.size == 0:
-        return module.zeros((), dtype=logits.dtype), logits.copy()
-    wide = logits.astype(module.float32) if logits.dtype == module.float16 else logits
+        return module.zeros((), dtype=wide.dtype), wide.copy()
     flat = wide.reshape(-1, n)
     rows, column = module.arange(flat.shape[0]), module.where(counted, targets, 0).reshape(-1)
     weight = (counted.reshape(-1) * share).astype(flat.dtype)
@@ -88,4 +89,4 @@ def cross_entropy(logits: Array, targets: Array, ignore_index: int = -100, label
         e -= (weight * (label_smoothing / n))[:, None]
         e[rows, column] = 0.0
     e[rows, column] = -e.sum(axis=-1)
-    return loss.astype(logits.dtype), e.reshape(logits.shape).astype(logits.dtype, copy=False)
+    return narrowed(loss, logits), narrowed(e.reshape(logits.shape), logits)

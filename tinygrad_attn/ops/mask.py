@@ -36,7 +36,7 @@ def tril(x: Array, k: int = 0) -> Array:
     array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    return module_of(x).tril(x, k)
+    return module_of(x).tril(_matrix(x), k)
 
 
 @op(vjps={"x": lambda g, k: triu(g, k)})
@@ -48,7 +48,13 @@ def triu(x: Array, k: int = 0) -> Array:
     array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    return module_of(x).triu(x, k)
+    return module_of(x).triu(_matrix(x), k)
+
+
+def _matrix(x: Array) -> Array:
+    if x.ndim < 2:
+        raise ValueError("expected at least 2 axes (NumPy would make a matrix of the row)")
+    return x
 
 
 def dropout(x: Array, rate: float, training: bool = True) -> Array:

@@ -7,6 +7,7 @@ A 1-D operand is a matrix whose missing axis has length 1; batch axes broadcast 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..backend import Array, module_of
@@ -16,6 +17,11 @@ from .shape import broadcast_to, expand_dims, reshape
 
 def _mT(x: Array) -> Array:
     return x.swapaxes(-1, -2)
+
+
+def _rows(x: Array) -> Array:
+    """(..., n, k) as (batch * n, k).  (-1 would be ambiguous where k is 0.)"""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _left(g: Array, x_shape: tuple[int, ...], y: Array) -> Array:
@@ -32,7 +38,7 @@ def _right(g: Array, x: Array, y_shape: tuple[int, ...]) -> Array:
     if len(y_shape) == 1:
         return (_mT(x) @ expand_dims(g, -1))[..., 0]  #         (..., k, n) @ (..., n, 1)
     if len(y_shape) == 2 and len(x.shape) > 2:  # one matrix for the whole batch: sum inside the product
-        return _mT(reshape(x, (-1, x.shape[-1]))) @ reshape(g, (-1, g.shape[-1]))
+        return _mT(_rows(x)) @ _rows(g)
     return matmul(_mT(x), g)  #                                 (..., k, n) @ (..., n, m)
 
 
@@ -54,7 +60,7 @@ def matmul(x: Array, y: Array) -> Array:
         raise ValueError(f"expected equal inner lengths, {x.shape[-1]} against {inner}{hint}")
     if y.ndim == 2 and x.ndim > 2 and x.flags.c_contiguous:
         # one product of (batch * n, k) instead of `batch` small ones
-        return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
+        return (_rows(x) @ y).reshape(*x.shape[:-1], y.shape[-1])
     return x @ y
 
 
@@ -74,8 +80,11 @@ def _einsum_rule(g: Array, needs: tuple[bool, ...], operands: Sequence[Array], s
         present = "".join(c for c in letters[i] if c in seen)  # the rest was only summed: broadcast back
         terms = ",".join([out, *[letters[k] for k in others]])
         part = einsum([g, *[operands[k] for k in others]], f"{terms}->{present}")
-        shape = tuple(n if c in seen else 1 for c, n in zip(letters[i], operands[i].shape))
-        found.append(broadcast_to(reshape(part, shape), tuple(operands[i].shape)))
+        sizes = iter(part.shape)
+        part = reshape(part, tuple(next(sizes) if c in seen else 1 for c in letters[i]))
+        stretched = tuple(k for k, n in enumerate(operands[i].shape) if n == 1 and part.shape[k] != 1)
+        part = part.sum(axis=stretched, keepdims=True) if stretched else part  # a length 1 that was broadcast
+        found.append(broadcast_to(part, tuple(operands[i].shape)))
     return found
 
 

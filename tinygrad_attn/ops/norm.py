@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..backend import Array, module_of
+from ..operands import narrowed, widened
 from ..operation import op
 from .elementwise import sqrt
 from .reduce import mean
+from .softmax import has_axis
 
 
 def layer_norm_reference(x: Array, gain: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
@@ -23,7 +25,7 @@ def _layer_norm_vjp(g: Array, needs: tuple[bool, ...], gain: Array | None, saved
     dL/dx = s (a - mean(a) - h mean(a h)),  dL/dgain = sum g h,  dL/dbias = sum g."""
     h, s = saved
     module, n = module_of(g), g.shape[-1]
-    g_rows, h_rows = g.reshape(-1, n), h.reshape(-1, n)
+    g_rows, h_rows = g.reshape(s.size, n), h.reshape(s.size, n)
     found: list[Array | None] = [None, None, None]
     if needs[0]:
         a = g if gain is None else g * gain
@@ -52,12 +54,13 @@ def layer_norm(x: Array, gain: Array | None = None, bias: Array | None = None, e
     >>> ta.layer_norm([[1.0, 2.0, 3.0]], eps=0.0).numpy()
     array([[-1.2247449,  0.       ,  1.2247449]], dtype=float32)
     """
+    has_axis(x, -1)
     module, n = module_of(x), x.shape[-1]
     for name, value in (("gain", gain), ("bias", bias)):
         if value is not None and value.shape != (n,):
             raise ValueError(f"expected {name} of shape ({n},)")
-    wide = x.astype(module.float32) if x.dtype == module.float16 else x
-    h = wide - wide.mean(axis=-1, keepdims=True)
+    wide = widened(x)
+    h = wide - wide.sum(axis=-1, keepdims=True) / max(n, 1)
     variance = module.einsum("...i,...i->...", h, h)[..., None] / max(n, 1)
     s = 1.0 / module.sqrt(variance + eps)
     s = s.astype(h.dtype, copy=False)
@@ -67,4 +70,4 @@ def layer_norm(x: Array, gain: Array | None = None, bias: Array | None = None, e
         out = out + bias if gain is None else np.add(out, bias, out=out) if module is np else out + bias
     elif out is h:
         out = h.copy()
-    return out.astype(x.dtype, copy=False), (h, s)
+    return narrowed(out, x), (h, s)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..backend import Array, module_of
-from ..operands import plain
+from ..operands import narrowed, plain, widened
 from ..operation import op
 from .elementwise import _cast, _inverse, where
 from .shape import broadcast_to, expand_dims, flip, reshape, transpose
-from .softmax import softmax
+from .softmax import has_axis, softmax
 
 Axis = int | tuple[int, ...] | None
 
@@ -69,7 +69,7 @@ def var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> A
     >>> ta.var([1.0, 2.0, 6.0]).item()
     4.6666665...
     """
-    return x.var(axis=axis, keepdims=keepdims, ddof=ddof)
+    return narrowed(widened(x).var(axis=axis, keepdims=keepdims, ddof=ddof), x)
 
 
 @op(vjps={"x": lambda g, x, out, axis, ddof: _std_rule(g, x, out, axis, ddof)})
@@ -80,7 +80,7 @@ def std(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> A
     >>> ta.std([1.0, 3.0]).item()
     1.0
     """
-    return x.std(axis=axis, keepdims=keepdims, ddof=ddof)
+    return narrowed(widened(x).std(axis=axis, keepdims=keepdims, ddof=ddof), x)
 
 
 def _std_rule(g: Array, x: Array, out: Array, axis: Axis, ddof: int) -> Array:
@@ -102,8 +102,7 @@ def _extreme(g: Array, x: Array, out: Array, axis: Axis) -> Array:
     data = plain(x)
     winners = data == _kept(plain(out), data.shape, axis)
     ties = winners.sum(axis=axis, keepdims=True)
-    share = _cast(winners, g) / _cast(ties + (ties == 0), g)
-    return _kept(g, data.shape, axis) * share
+    return where(winners, _kept(g, data.shape, axis) / _cast(ties + (ties == 0), g), 0.0)
 
 
 @op(vjps={"x": lambda g, x, out, axis: _extreme(g, x, out, axis)})
@@ -182,6 +181,7 @@ def cumsum(x: Array, axis: int = -1) -> Array:
     >>> ta.cumsum([1.0, 2.0, 3.0]).numpy()
     array([1., 3., 6.], dtype=float32)
     """
+    has_axis(x, axis)
     return module_of(x).cumsum(x, axis=axis)
 
 
@@ -193,21 +193,21 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     >>> ta.logsumexp([900.0, 900.0]).item()
     900.69...
     """
+    module, wide = module_of(x), widened(x)
     if x.size == 0:
-        return x.sum(axis=axis, keepdims=keepdims) - module_of(x).inf
-    top = x.max(axis=axis, keepdims=True)
-    module = module_of(x)
-    top = module.where(module.isfinite(top), top, 0.0).astype(x.dtype)
-    total = module.exp(x - top).sum(axis=axis, keepdims=True)
-    out = _log(total) + top
+        return narrowed(wide.sum(axis=axis, keepdims=keepdims) - module.inf, x)
+    top = wide.max(axis=axis, keepdims=True)
+    top = module.where(module.isfinite(top), top, 0.0).astype(wide.dtype, copy=False)
+    total = module.exp(wide - top).sum(axis=axis, keepdims=True)
+    out = narrowed(_log(total) + top, x)
     return out if keepdims else out.reshape([n for i, n in enumerate(x.shape) if i not in _axes(axis, x.ndim)])
 
 
 def _log(total: Array) -> Array:
     """log without NumPy's warning at 0, where -inf is the right answer."""
     module = module_of(total)
-    positive = total > 0
-    return module.where(positive, module.log(module.where(positive, total, 1.0)), -module.inf).astype(total.dtype)
+    nothing = total == 0
+    return module.where(nothing, -module.inf, module.log(module.where(nothing, 1.0, total))).astype(total.dtype, copy=False)
 
 
 @op(vjps={"x": lambda g, x, out, axis: _kept(g * _inverse(out, plain(out) > 0), x.shape, axis) * x})
@@ -218,7 +218,8 @@ def norm(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     >>> ta.norm([3.0, 4.0]).item()
     5.0
     """
-    return module_of(x).sqrt((x * x).sum(axis=axis, keepdims=keepdims))
+    wide = widened(x)
+    return narrowed(module_of(x).sqrt((wide * wide).sum(axis=axis, keepdims=keepdims)), x)
 
 
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:

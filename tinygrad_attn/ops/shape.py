@@ -99,7 +99,8 @@ def pad(x: Array, pad_width: Sequence[Sequence[int]] | int, value: float = 0.0) 
     >>> ta.pad([1.0, 2.0], ((1, 0),)).numpy()
     array([0., 1., 2.], dtype=float32)
     """
-    return module_of(x).pad(x, _widths(pad_width, x.ndim), mode="constant", constant_values=value)
+    widths = _widths(pad_width, x.ndim)
+    return module_of(x).pad(x, widths, mode="constant", constant_values=value) if widths else x.copy()
 
 
 @op(vjps={"x": lambda g, pad_width: pad(g, pad_width)})

@@ -9,8 +9,10 @@ from all g, so the winner's own g is subtracted first; nothing is left to cancel
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..backend import Array, module_of
-from ..operands import plain
+from ..operands import narrowed, plain, widened
 from ..operation import op
 from .elementwise import exp, expm1
 from .index import take_along_axis
@@ -36,15 +38,21 @@ def softmax(x: Array, axis: int = -1) -> Array:
     >>> ta.softmax([1.0, 1.0]).numpy()
     array([0.5, 0.5], dtype=float32)
     """
+    has_axis(x, axis)
     if x.size == 0:
         return x.copy()
-    module = module_of(x)
-    wide = x.astype(module.float32) if x.dtype == module.float16 else x
+    module, wide = module_of(x), widened(x)
     e = module.subtract(wide, _finite_top(wide, axis))
     module.exp(e, out=e)
     total = e.sum(axis=axis, keepdims=True)
     e /= total + (total == 0)  # nothing may be attended to: 0 / 1
-    return e.astype(x.dtype, copy=False)
+    return narrowed(e, x)
+
+
+def has_axis(x: Array, axis: int) -> None:
+    """An error for an axis that x does not have; a 0-d array has none."""
+    if not -x.ndim <= axis < x.ndim:
+        raise np.exceptions.AxisError(axis, x.ndim)
 
 
 def _finite_top(x: Array, axis: int) -> Array:
@@ -70,10 +78,10 @@ def log_softmax(x: Array, axis: int = -1) -> Array:
     >>> ta.log_softmax([900.0, 0.0]).numpy()
     array([   0., -900.], dtype=float32)
     """
+    has_axis(x, axis)
     if x.size == 0:
         return x.copy()
-    module = module_of(x)
-    wide = x.astype(module.float32) if x.dtype == module.float16 else x
+    module, wide = module_of(x), widened(x)
     shifted = wide - _finite_top(wide, axis)
     e = module.exp(shifted)
     empty = e.sum(axis=axis, keepdims=True) == 0
@@ -81,4 +89,4 @@ def log_softmax(x: Array, axis: int = -1) -> Array:
     winner = module.argmax(wide, axis=axis, keepdims=True)
     places = module.arange(x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
     others = module.where(places == winner, e - 1.0, e).sum(axis=axis, keepdims=True)
-    return (shifted - module.log1p(module.where(empty, 0.0, others))).astype(x.dtype, copy=False)
+    return narrowed(shifted - module.log1p(module.where(empty, 0.0, others)), x)
