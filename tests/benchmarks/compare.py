@@ -1,0 +1,93 @@
+"""How every benchmark here compares and prints.
+
+Times drift by a factor of two between runs, so ours and its peers take turns in one process, round after
+round, and only the ratio of their medians counts:
+
+    name          ours       peer   ratio  goal
+    4x4 torch     2.9 us     6.3 us  2.17   1.5
+    worst 1.45
+
+ratio = peer time / ours (above 1: we are faster).  `worst` is the smallest ratio/goal: at 1 or more, every
+goal is met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Run = Callable[[], Any]
+
+
+def alternate(runs: dict[str, Run], rounds: int, calls: int = 1) -> dict[str, float]:
+    """Median seconds per call of each run.  A round times each once (`calls` calls in a row); every second
+    round goes backwards, so that nobody always follows the same neighbour."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()  # warm: caches, allocators, lazy imports
+    for i in range(rounds):
+        for name in list(runs)[:: -1 if i % 2 else 1]:
+            run = runs[name]
+            start = time.perf_counter()
+            for _ in range(calls):
+                run()
+            seconds[name].append((time.perf_counter() - start) / calls)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def peer(name: str) -> Any:
+    """The module `name`, or None, with a line, where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        print(f"{name} is not installed: its rows are skipped (pip install 'tinygrad_attn[peers]')")
+        return None
+
+
+class Report:
+    """Collects rows, prints each as it comes, ends with `worst`.
+
+    >>> report = Report()
+    name                       ours       peer  ratio   goal
+    >>> report.row("exp torch", ours=2e-6, peer=3e-6, goal=1.0)
+    exp torch               2.00 us    3.00 us   1.50   1.00
+    >>> report.finish()
+    worst 1.50
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        print(f"{'name':<20} {'ours':>10} {'peer':>10} {'ratio':>6} {'goal':>6}")
+
+    def row(self, name: str, ours: float, peer: float, goal: float) -> None:
+        """One comparison: seconds of ours and of the peer, and the ratio that we want to reach."""
+        self.rows.append({"name": name, "ours": ours, "peer": peer, "ratio": peer / ours, "goal": goal})
+        print(f"{name:<20} {_duration(ours):>10} {_duration(peer):>10} {peer / ours:6.2f} {goal:6.2f}", flush=True)
+
+    def finish(self, path: Path | None = None) -> None:
+        """Print the last line; write the rows as JSON where a path is given."""
+        worst = min((row["ratio"] / row["goal"] for row in self.rows), default=float("nan"))
+        if path is not None:
+            path.write_text(json.dumps({"rows": self.rows, "worst": worst if self.rows else None}, indent=1) + "\n")
+        print(f"worst {worst:.2f}")
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.2f} {unit}"
+    return f"{seconds * 1e6:.2f} us"
+
+
+def arguments(description: str | None) -> argparse.Namespace:
+    """What every benchmark takes: `--json FILE` and `--quick`."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to FILE")
+    parser.add_argument("--quick", action="store_true", help="a smoke run of a few seconds: the numbers mean little")
+    return parser.parse_args()
