@@ -1,5 +1,9 @@
 """Layers and models.  Each is a Module: its parameters are its Tensor attributes."""
 
-from .attention import KVCache, MultiHeadAttention
-from .block import Block
+from .attention import MultiHeadAttention
+from .block import MLP, Block
+from .cache import KVCache
+from .count import ParameterTable, count_parameters
 from .layers import Dropout, Embedding, LayerNorm, Linear
+from .minigpt import MiniGPT
+from .tensorfile import read_tensors, write_tensors

@@ -14,41 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ..attention import scaled_dot_product_attention
+from ..attention import fused_attention, scaled_dot_product_attention
 from ..attention.masks import Causal
 from ..module import Module
-from ..ops.shape import broadcast_to, concatenate, expand_dims, reshape, split, swapaxes
+from ..operands import plain
+from ..ops.shape import broadcast_to, expand_dims, reshape, split, swapaxes
 from ..tensor import Tensor, zeros
+from .cache import KVCache
 from .init import GPT_SIGMA, gaussian
 from .layers import Seed, source
 
 _TIES = {None: (), "qk": ("W_K",), "kv": ("W_V",), "qkv": ("W_K", "W_V")}
-
-
-class KVCache:
-    """Keys and values of the positions decoded so far, so that each new token computes only its own.
-
-    capacity: the most positions it may hold (None: no bound)."""
-
-    def __init__(self, capacity: int | None = None) -> None:
-        self.capacity = capacity
-        self.k: Tensor | None = None  # (B, n_kv_heads, length, d_k)
-        self.v: Tensor | None = None  # (B, n_kv_heads, length, d_v)
-
-    def __len__(self) -> int:
-        return 0 if self.k is None else self.k.shape[-2]
-
-    def extended(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add new positions; gives all keys and values so far.
-
-        Errors: ValueError when they do not fit the capacity."""
-        length = len(self) + k.shape[-2]
-        if self.capacity is not None and length > self.capacity:
-            raise ValueError(f"the cache holds {self.capacity} positions; {len(self)} are in it and {k.shape[-2]} more came")
-        if self.k is not None and self.v is not None:
-            k, v = concatenate([self.k, k], axis=-2), concatenate([self.v, v], axis=-2)
-        self.k, self.v = k, v
-        return k, v
 
 
 class MultiHeadAttention(Module):
@@ -57,7 +33,8 @@ class MultiHeadAttention(Module):
     d_k, d_v: width of a head (default d_model / n_heads).  n_kv_heads: heads of k and v, each shared by
     n_heads / n_kv_heads heads of q.  causal, scale: as in ``scaled_dot_product_attention``.  tie: "qk",
     "kv" or "qkv" makes one matrix serve as both or all three.  packed: one W_QKV holds the same numbers.
-    dropout: rate on the weights while training.
+    dropout: rate on the weights while training.  attention: "fused" never makes the (n, n_k) arrays; "explicit"
+    does, and is used anyway when the weights are asked for.
     Source: Vaswani et al. 2017, section 3.2.2; grouped queries: Ainslie et al. 2023, section 2.2.
 
     Errors: ValueError when n_heads does not divide d_model, or a tie does not fit the widths.
@@ -84,9 +61,10 @@ class MultiHeadAttention(Module):
         bias: bool = False,
         dropout: float = 0.0,
         sigma: float = GPT_SIGMA,
+        attention: str = "fused",
     ) -> None:
         if n_heads < 1 or (d_model % n_heads and (d_k is None or d_v is None)):
-            raise ValueError(f"n_heads must divide d_model, got d_model = {d_model} and n_heads = {n_heads}; or give d_k and d_v")
+            raise ValueError(f"n_heads must divide d_model, got {d_model = } and {n_heads = }; or give d_k and d_v")
         self.d_model, self.n_heads = d_model, n_heads
         self.n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
@@ -100,6 +78,9 @@ class MultiHeadAttention(Module):
             raise ValueError("tie and packed exclude each other: a packed W_QKV has three separate parts")
         if (tie in ("qk", "qkv") and self.n_kv_heads != n_heads) or (tie in ("kv", "qkv") and self.d_k != self.d_v):
             raise ValueError(f'tie={tie!r} needs equal widths: "qk" as many kv heads as heads, "kv" d_k = d_v')
+        if attention not in ("fused", "explicit"):
+            raise ValueError(f'attention: expected "fused" or "explicit", got {attention!r}')
+        self.attention = attention
         rng = source(seed)
         widths = (n_heads * self.d_k, self.n_kv_heads * self.d_k, self.n_kv_heads * self.d_v)
         drawn = [gaussian(rng, (d_model, width), sigma) for width in widths]
@@ -115,14 +96,18 @@ class MultiHeadAttention(Module):
         self._cuts = [widths[0], widths[0] + widths[1]]
 
     def forward(
-        self, x: Tensor, context: Tensor | None = None, mask: Any = None, cache: KVCache | None = None, return_weights: bool = False
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        mask: Any = None,
+        cache: KVCache | None = None,
+        return_weights: bool = False,
     ) -> Any:
         """x (..., n, d_model) -> (..., n, d_model); with return_weights also (..., n_heads, n, n_k).
 
         context: where keys and values come from (cross attention).  mask: booleans (..., n, n_k), or
         (..., 1, n, n_k) or per head (..., n_heads, n, n_k).  cache: decode after the positions it holds."""
-        if x.shape[-1] != self.d_model or (context is not None and context.shape[-1] != self.d_model):
-            raise ValueError(f"MultiHeadAttention: expected a last length d_model = {self.d_model}, got {x.shape[-1]}")
+        self._check(x, context, cache)
         q, k, v = self._projected(x, x if context is None else context)
         causal = self.causal
         if cache is not None:
@@ -130,13 +115,28 @@ class MultiHeadAttention(Module):
             causal = "bottom-right" if causal else False
         if self.n_kv_heads != self.n_heads:
             k, v = self._repeated(k), self._repeated(v)  #            (..., n_heads, n_k, d)
-        rate = self.dropout if self.training else 0.0
-        mix, weights = scaled_dot_product_attention(q, k, v, self._mask(mask, x), causal=causal, scale=self.scale, dropout=rate)
+        mix, weights = self._attend(q, k, v, self._mask(mask, x), causal, return_weights)
         n = x.shape[-2]
         beside = reshape(swapaxes(mix, -3, -2), (*x.shape[:-2], n, self.n_heads * self.d_v))
         out = beside @ self.W_O  #                                    (..., n, n_heads d_v) @ (n_heads d_v, d_model)
         out = (out if self.b_O is None else out + self.b_O).named("out")
         return (out, weights) if return_weights else out
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Any, causal: Causal, return_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """mix (..., n_heads, n, d_v), and the weights (..., n_heads, n, n_k) where they are made."""
+        rate = self.dropout if self.training else 0.0
+        if self.attention == "fused" and not return_weights:
+            return fused_attention(q, k, v, mask, causal=causal, scale=self.scale, dropout=rate), None
+        return scaled_dot_product_attention(q, k, v, mask, causal=causal, scale=self.scale, dropout=rate)
+
+    def _check(self, x: Tensor, context: Tensor | None, cache: KVCache | None) -> None:
+        for name, value in (("x", x), ("context", context)):
+            if value is not None and (value.ndim < 2 or value.shape[-1] != self.d_model):
+                raise ValueError(f"MultiHeadAttention: expected {name} (..., n, d_model = {self.d_model}), got {value.shape}")
+        if context is not None and cache is not None:
+            raise ValueError("MultiHeadAttention: a cache is for self-attention; the keys of a context do not grow")
 
     def _projected(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """q (..., n_heads, n, d_k), k (..., n_kv_heads, n_k, d_k), v (..., n_kv_heads, n_k, d_v)"""
@@ -162,5 +162,8 @@ class MultiHeadAttention(Module):
 
     def _mask(self, mask: Any, x: Tensor) -> Any:
         """A mask per batch entry (B, n, n_k) gets its head axis."""
-        mask = mask._data if isinstance(mask, Tensor) else np.asarray(mask) if isinstance(mask, (list, tuple)) else mask
-        return mask[..., None, :, :] if mask is not None and mask.ndim == x.ndim > 2 else mask
+        if mask is None:
+            return None
+        mask = plain(mask)
+        mask = mask if hasattr(mask, "ndim") else np.asarray(mask)
+        return mask[..., None, :, :] if mask.ndim == x.ndim > 2 else mask

@@ -9,7 +9,8 @@ from ..module import Module
 from ..ops.activation import gelu
 from ..ops.mask import dropout as drop
 from ..tensor import Tensor
-from .attention import KVCache, MultiHeadAttention
+from .attention import MultiHeadAttention
+from .cache import KVCache
 from .init import GPT_SIGMA, source
 from .layers import LayerNorm, Linear, Seed
 
@@ -47,12 +48,13 @@ class Block(Module):
         d_hidden: int | None = None,
         dropout: float = 0.0,
         sigma: float = GPT_SIGMA,
+        eps: float = 1e-5,
         **attention: Any,
     ) -> None:
         rng = source(seed)
-        self.norm1 = LayerNorm(d_model)
+        self.norm1 = LayerNorm(d_model, eps)
         self.attn = MultiHeadAttention(d_model, n_heads, rng, causal=causal, dropout=dropout, sigma=sigma, **attention)
-        self.norm2 = LayerNorm(d_model)
+        self.norm2 = LayerNorm(d_model, eps)
         self.mlp = MLP(d_model, 4 * d_model if d_hidden is None else d_hidden, rng, sigma)
         self.dropout = dropout
 

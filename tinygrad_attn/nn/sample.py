@@ -1,0 +1,56 @@
+"""Sampling: from logits to the next token, and on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..operands import plain
+
+if TYPE_CHECKING:
+    from .minigpt import MiniGPT
+
+
+def continued(
+    model: MiniGPT, prompt: Any, n_tokens: int, temperature: float, top_k: int | None, rng: np.random.Generator, cached: bool
+) -> np.ndarray:
+    """The prompt (..., T) and `n_tokens` sampled tokens, (..., T + n_tokens); see ``MiniGPT.generate``."""
+    text = np.asarray(plain(prompt))
+    if text.size == 0 or text.ndim < 1:
+        raise ValueError(f"generate: expected a prompt (..., T) of at least one token, got shape {text.shape}")
+    cache = model.new_cache() if cached else None
+    for _ in range(n_tokens):
+        known = text.shape[-1]
+        if cache is not None and known <= model.context:
+            logits = model(text[..., len(cache[0]) if cache else 0 :], cache)  # (..., new, vocab)
+        else:
+            logits = model(text[..., -model.context :])  #                       (..., T, vocab)
+        new = pick(logits[..., -1, :].numpy(), temperature, top_k, rng)
+        text = np.concatenate([text, new[..., None].astype(text.dtype)], axis=-1)
+    return text
+
+
+def pick(logits: np.ndarray, temperature: float, top_k: int | None, rng: np.random.Generator) -> np.ndarray:
+    """One token from each row of logits (..., vocab): (...).
+
+    softmax(logits / temperature) over the `top_k` largest; temperature 0 is the largest itself.
+
+    >>> pick(np.array([[0.0, 5.0, 1.0]]), 0.0, None, np.random.default_rng(0))
+    array([1])
+    """
+    if not temperature >= 0.0:
+        raise ValueError(f"generate: expected a temperature of at least 0, got {temperature}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"generate: expected top_k of at least 1, got {top_k}")
+    if temperature == 0.0:
+        return logits.argmax(axis=-1)
+    scores = logits.astype(np.float64)
+    scores = (scores - scores.max(axis=-1, keepdims=True)) / temperature
+    if top_k is not None and top_k < scores.shape[-1]:
+        hidden = np.argsort(-scores, axis=-1, kind="stable")[..., top_k:]  # exactly k stay, also where some are equal
+        np.put_along_axis(scores, hidden, -np.inf, axis=-1)
+    p = np.exp(scores)
+    edges = p.cumsum(axis=-1)
+    drawn = rng.random(edges.shape[:-1])[..., None] * edges[..., -1:]
+    return (edges <= drawn).sum(axis=-1)  # the first edge above what was drawn
