@@ -24,7 +24,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-
 from cupy_api import UFUNC, recorded
 
 API = recorded()
@@ -205,10 +204,10 @@ def _method(name: str, allowed: list[str] | None) -> Callable[..., Any]:
     return method
 
 
-for _name in "add sub mul truediv floordiv mod pow matmul and or xor".split():
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
     for _form in (f"__{_name}__", f"__r{_name}__", f"__i{_name}__"):
         setattr(StrictArray, _form, _operator(_form, in_place=_form.startswith("__i")))
-for _form in "__lt__ __le__ __gt__ __ge__ __eq__ __ne__ __neg__ __pos__ __abs__ __invert__".split():
+for _form in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__neg__", "__pos__", "__abs__", "__invert__"):
     setattr(StrictArray, _form, _operator(_form, in_place=False))
 for _name, _allowed in API["ndarray"].items():
     if hasattr(StrictArray, _name) or _name in ("data", "flat"):
@@ -235,8 +234,7 @@ class _Function:
         name = self.name
         _checked(name, self.allowed, kwargs)
         if name in _FROM_HOST:
-            value = args[0]._array if isinstance(args[0], StrictArray) else args[0]
-            return lift(self.numpys(_host(value), *args[1:], **kwargs))
+            return lift(self.numpys(_host(args[0]), *args[1:], **kwargs))
         if name in _WAIT:
             _waits(name)
         if name not in _NO_ARRAYS:
@@ -266,7 +264,9 @@ class _Ufunc(_Function):
 
 def _host(value: Any) -> Any:
     """Nested lists may hold 0-d arrays of the device, as CuPy's may."""
-    return [_host(v) for v in value] if isinstance(value, (list, tuple)) else lower(value) if isinstance(value, StrictArray) else value
+    if isinstance(value, (list, tuple)):
+        return [_host(v) for v in value]
+    return value._array if isinstance(value, StrictArray) else value
 
 
 class _Module:

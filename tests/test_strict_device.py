@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import strict_device
-import tinygrad_attn as ta
 from optable import ROWS, Row
 from strict_device import StrictArray, counting, module
+
+import tinygrad_attn as ta
 
 strict_device.register()
 
@@ -137,34 +137,34 @@ def test_indices_masks_and_targets_may_live_on_either_side() -> None:
 # ---------------------------------------------------------------------------- devices do not mix
 
 here, there = np.ones((2, 2), np.float32), module.ones((2, 2), dtype="float32")
-A, B = ta.Tensor(here, True), ta.Tensor(there, True)
+a, b = ta.Tensor(here, True), ta.Tensor(there, True)
 
 
 @pytest.mark.parametrize(
     "mix",
     [
-        lambda: A + B,
-        lambda: B @ A,
-        lambda: ta.maximum(A, B),
-        lambda: ta.concatenate([A, B]),
-        lambda: ta.einsum("ij,jk->ik", B, A),
-        lambda: ta.where([[True, False]], B, A),
-        lambda: ta.layer_norm(B, A[0]),
-        lambda: ta.scatter_add(A, np.zeros((2, 2), int), B),
-        lambda: ta.embedding(A, module.zeros(2, dtype=int)),
-        lambda: A[module.zeros(2, dtype=int)],
-        lambda: ta.masked_fill(A, there > 0, 0.0),
-        lambda: ta.cross_entropy(A, module.zeros(2, dtype=int)),
-        lambda: B + here,
-        lambda: here * B,
-        lambda: A - there,
-        lambda: there / A,
-        lambda: B > here,
-        lambda: A == there,
-        lambda: A.sum().backward(B.sum()),
-        lambda: (B * 1).backward(here),
-        lambda: ta.scaled_dot_product_attention(A, A, B),
-        lambda: ta.nn.Linear(2, 2, seed=0)(B),
+        lambda: a + b,
+        lambda: b @ a,
+        lambda: ta.maximum(a, b),
+        lambda: ta.concatenate([a, b]),
+        lambda: ta.einsum("ij,jk->ik", b, a),
+        lambda: ta.where([[True, False]], b, a),
+        lambda: ta.layer_norm(b, a[0]),
+        lambda: ta.scatter_add(a, np.zeros((2, 2), int), b),
+        lambda: ta.embedding(a, module.zeros(2, dtype=int)),
+        lambda: a[module.zeros(2, dtype=int)],
+        lambda: ta.masked_fill(a, there > 0, 0.0),
+        lambda: ta.cross_entropy(a, module.zeros(2, dtype=int)),
+        lambda: b + here,
+        lambda: here * b,
+        lambda: a - there,
+        lambda: there / a,
+        lambda: b > here,
+        lambda: a == there,
+        lambda: a.sum().backward(b.sum()),
+        lambda: (b * 1).backward(here),
+        lambda: ta.scaled_dot_product_attention(a, a, b),
+        lambda: ta.nn.Linear(2, 2, seed=0)(b),
     ],
 )
 def test_an_error_of_ours_names_both_devices(mix: Any) -> None:

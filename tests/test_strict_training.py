@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 import strict_device
-import tinygrad_attn as ta
 from small_model import Reader, sequences, stepper
 from strict_device import StrictArray, counting, module
+
+import tinygrad_attn as ta
 
 strict_device.register()
 
@@ -166,9 +166,10 @@ def test_training_gives_numpys_curve_and_never_waits(make: Callable[[Any], Any])
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_clipping_stays_on_the_device(bad: float) -> None:
-    for device in DEVICES:  # case K2
+    cases = ((6.5, 2, 13, [1.5, 2, 6]), (20, 2, 13, [3, 4, 12]), (20, np.inf, 12, [3, 4, 12]))  # K2
+    for device in DEVICES:
         p, q = ta.zeros(2, True, device=device), ta.zeros(1, True, device=device)
-        for max_norm, norm_type, norm, left in ((6.5, 2, 13, [1.5, 2, 6]), (20, 2, 13, [3, 4, 12]), (20, np.inf, 12, [3, 4, 12])):
+        for max_norm, norm_type, norm, left in cases:
             p.grad, q.grad = [3.0, 4.0], [12.0]
             with counting() as waits:
                 found = ta.optim.clip_grad_norm((t for t in (p, q)), max_norm, norm_type)
