@@ -65,6 +65,10 @@ class Tensor(Operators, Traced):
     def _replace(self, array: Array) -> None:
         """New values for this tensor.  The old array is left alone; nodes that kept it will notice."""
         self._data = array
+        self._edited()
+
+    def _edited(self) -> None:
+        """The values changed: a node that kept the old ones must not be used any more."""
         if self._node is not None:
             self._node.edited = tick()
 
