@@ -85,3 +85,12 @@ from .operation import op
 from .tensor import Tensor, arange, from_dlpack, ones, randn, zeros
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """The probe is loaded when it is first asked for: a plain import stays a plain import."""
+    if name == "probe":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.probe")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

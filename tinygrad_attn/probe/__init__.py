@@ -1,0 +1,9 @@
+"""The probe: see, step through and question the gradient flow of attention.
+
+    watch      value and gradient of named intermediates, every head apart
+    zeros      why entries of a gradient read 0: structural, underflow, rounding
+"""
+
+from .small import KINDS
+from .watch import watch
+from .zeros import zeros

@@ -1,0 +1,199 @@
+"""Seen: what a watch has seen, asked by name.  A question without an answer raises and says why; never a 0."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..show import Column
+from ..show.table import number, percent
+from ..tensor import Tensor
+from .page import ProbeTable
+from .visit import Visit
+
+
+class Watched:
+    """One name: all its visits, the last one by default.  ``.value`` and ``.grad`` are Tensors without history.
+
+    A visit is one time that the name went by: one per forward pass, more where a module runs twice."""
+
+    def __init__(self, path: str, visits: list[Visit], head: int | None = None) -> None:
+        self.path, self.visits, self._head = path, visits, head
+
+    def __len__(self) -> int:
+        return len(self.visits)
+
+    def __getitem__(self, number: int) -> Watched:
+        """One of the visits: ``seen[name][0]`` is the first."""
+        return Watched(self.path, [self.visits[number]], self._head)
+
+    def head(self, number: int) -> Watched:
+        """One head alone.  Errors: IndexError when there is no such head."""
+        count = self.visits[-1].count()
+        if not -count <= number < count:
+            raise IndexError(f"{self.path} has {count} head(s), asked for head {number}")
+        return Watched(self.path, self.visits, number)
+
+    @property
+    def heads(self) -> int:
+        return self.visits[-1].count()
+
+    @property
+    def line(self) -> str:
+        """The user's line that made it."""
+        return self.visits[-1].line
+
+    @property
+    def value(self) -> Tensor:
+        visit = self.visits[-1]
+        return Tensor(visit.data if self._head is None else visit.of_head(visit.data, self._head))
+
+    @property
+    def grad(self) -> Tensor:
+        """dL/d(this).  Errors: RuntimeError when there is none, saying why."""
+        visit = self.visits[-1]
+        if visit.gradient is None:
+            raise RuntimeError(_no_gradient(visit))
+        return Tensor(visit.gradient if self._head is None else visit.of_head(visit.gradient, self._head))
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """For each gradient entry its kind of zero (``probe.KINDS``)."""
+        self.grad  # noqa: B018  raises where there is none
+        visit = self.visits[-1]
+        return visit.kinds() if self._head is None else visit.of_head(visit.kinds(), self._head)
+
+    def __repr__(self) -> str:
+        got = "no gradient yet" if self.visits[-1].gradient is None else "gradient seen"
+        return f"Watched({self.path!r}, {len(self)} visit(s), {self.heads} head(s), {got})"
+
+
+def _no_gradient(visit: Visit) -> str:
+    if not visit.wants:
+        return (
+            f"{visit.path} has no gradient: nothing it was made from has requires_grad=True, or it was made under "
+            f"no_grad (made at {visit.line})"
+        )
+    return (
+        f"no gradient has reached {visit.path} (made at {visit.line}): call loss.backward() first; if that has run, "
+        f"the loss does not depend on this tensor, or backward ran outside of what was watched"
+    )
+
+
+class Seen:
+    """Everything that one watch has seen: ``seen[path]``, ``seen.names``, ``seen.table()``."""
+
+    def __init__(self, patterns: tuple[str, ...], dead: float) -> None:
+        self.patterns, self.dead = patterns, dead
+        self._visits: dict[str, list[Visit]] = {}
+        self.passed: dict[str, None] = {}  # every name that went by, watched or not
+        self._catch_up: Callable[[], None] = lambda: None
+
+    @property
+    def names(self) -> list[str]:
+        self._catch_up()
+        return list(self._visits)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.names
+
+    def __getitem__(self, path: str) -> Watched:
+        """What was seen under `path`.  Errors: KeyError with near names; RuntimeError when nothing ran inside."""
+        self._catch_up()
+        if path in self._visits:
+            return Watched(path, self._visits[path])
+        raise _miss(path, list(self._visits), list(self.passed), self.patterns)
+
+    # ------------------------------------------------------------------------ tables
+
+    def table(self, visit: int | None = -1) -> ProbeTable:
+        """A row per name and head, worst first: broken numbers, then the largest share of dead rows, then the
+        smallest median.  visit: which one (default the last; None: all of them)."""
+        self._catch_up()
+        rows: list[dict[str, Any]] = []
+        waiting = []
+        for path, visits in self._visits.items():
+            chosen = list(enumerate(visits)) if visit is None else [(visit % len(visits), visits[visit])]
+            for place, one in chosen:
+                if one.gradient is None:
+                    waiting.append(path)
+                    continue
+                for head, found in enumerate(one.spreads(self.dead)):
+                    shown = head if one.head_axis() is not None else None
+                    rows.append({"name": path, "head": shown, "visit": place, **vars(found), "line": one.line})
+        if not rows and not waiting:
+            raise _miss("table", [], list(self.passed), self.patterns)
+        rows.sort(key=lambda row: (-row["nonfinite"], -row["dead"], row["median"], row["name"], row["head"] or 0))
+        return ProbeTable("Gradients, worst first", _columns(visit is None), rows, self._notes(waiting))
+
+    def _notes(self, waiting: list[str]) -> list[str]:
+        notes = [
+            f"low, median, high: 5, 50, 95 % quantiles of the row norms; dead: rows below {self.dead:g} times what arrived "
+            "(scores to masked: at the weights; else: the largest row)",
+            "zeros: structural (masked, exactly 0), underflow (below the dtype), rounding (lost), untold",
+        ]
+        return notes + ([f"no gradient yet: {', '.join(dict.fromkeys(waiting))}"] if waiting else [])
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        return self.table(None).to_csv(path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        return self.table(None).to_json(path)
+
+    def to_html(self, path: str | Path) -> None:
+        self.table(None).to_html(path)
+
+
+def _columns(all_visits: bool) -> list[Column]:
+    def count(n: int) -> str:
+        return f"{n:,}" if n else "."
+
+    def bad(n: float) -> str:
+        return "bold red" if n else ""
+
+    def short(value: float) -> str:
+        return "-" if value != value else number(value)
+
+    columns = [
+        Column("name", "name", left=True),
+        Column("head", "head", lambda head: "" if head is None else str(head)),
+        Column("visit", "visit", str),
+        Column("low", "low", short),
+        Column("median", "median", short),
+        Column("high", "high", short),
+        Column("dead", "dead", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""),
+        Column("structural", "zeros:\nstructural", count),
+        Column("underflow", "under-\nflow", count, bad),
+        Column("rounding", "round-\ning", count, bad),
+        Column("untold", "untold", count),
+        Column("nonfinite", "NaN,\ninf", count, bad),
+    ]
+    return columns if all_visits else [column for column in columns if column.key != "visit"]
+
+
+def _miss(path: str, watched: list[str], passed: list[str], patterns: tuple[str, ...]) -> Exception:
+    if not passed:
+        return RuntimeError(
+            "the watch saw nothing: no named tensor was made inside its block; put the forward pass inside "
+            "`with probe.watch(...)`"
+        )
+    if path in passed:
+        return KeyError(f"{path!r} went by but was not asked for; the watch has the patterns {', '.join(map(repr, patterns))}")
+    near = difflib.get_close_matches(path, watched or passed, n=3, cutoff=0.5) or (watched or passed)[:5]
+    return KeyError(f"no tensor named {path!r} was watched; near names: {', '.join(near)}")

@@ -1,0 +1,118 @@
+"""Visit: one named tensor of one forward pass, with its value and, once backward came by, its gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..backend import to_host
+from ..tensor import Tensor
+from .small import Spread, kinds_of_zero, log_softmax_gradient, row_norms, spread
+
+PER_HEAD = frozenset({"q", "k", "v", "scores", "scaled", "masked", "weights", "mix"})  # names of attention: (..., heads, n, d)
+BEFORE_SOFTMAX = frozenset({"scores", "scaled", "masked"})
+
+
+class Passage:
+    """The steps of one attention call, so that one tensor's zeros can be explained by another's values."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, Visit] = {}
+
+    def softmax_input(self) -> np.ndarray | None:
+        """What went into softmax, if it was seen (a bias without a mask is added without a name)."""
+        step = self.steps.get("masked") or self.steps.get("scaled")
+        weights = self.steps.get("weights")
+        if step is None or weights is None or step.data.shape != weights.data.shape:
+            return None
+        s, p = to_host(step.data).astype(np.float64), to_host(weights.data)
+        top = np.where(np.isfinite(peak := s.max(axis=-1, keepdims=True, initial=-np.inf)), peak, 0.0)
+        with np.errstate(invalid="ignore", over="ignore"):
+            e = np.exp(s - top)
+            total = e.sum(axis=-1, keepdims=True)
+            again = e / np.where(total == 0, 1.0, total)
+        return s if np.allclose(again, p, rtol=0, atol=4e-3 if p.dtype == np.float16 else 1e-5, equal_nan=True) else None
+
+
+class Visit:
+    """path, data: the name and the values (the array itself; a copy of a leaf, which may be edited later).
+    gradient: dL/d(it), or None so far.  line: what made it.  wants: does it have a graph?"""
+
+    __slots__ = ("path", "data", "gradient", "wants", "line", "passage", "heads", "number")
+
+    def __init__(self, path: str, tensor: Any, passage: Passage, heads: int | None, number: int, line: str) -> None:
+        leaf = tensor._node is None or tensor._node.op is None
+        self.path, self.data = path, tensor._data.copy() if leaf else tensor._data
+        self.gradient: Any = None
+        self.wants, self.line = tensor._node is not None, line
+        self.passage, self.number = passage, number
+        self.heads = heads
+
+    @property
+    def step(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    # ------------------------------------------------------------------------ heads apart
+
+    def head_axis(self) -> int | None:
+        """-3 where the array is (..., heads, n, d), else None."""
+        if self.step not in PER_HEAD or self.data.ndim < 3:
+            return None
+        if self.heads is not None:
+            return -3 if self.data.shape[-3] == self.heads else None
+        return -3 if self.data.ndim >= 4 else None
+
+    def count(self) -> int:
+        return 1 if self.head_axis() is None else self.data.shape[-3]
+
+    def of_head(self, array: Any, head: int) -> Any:
+        return array if self.head_axis() is None else array[..., head, :, :]
+
+    def value(self) -> Tensor:
+        return Tensor(self.data)
+
+    # ------------------------------------------------------------------------ what the gradient says
+
+    def spreads(self, dead: float) -> list[Spread]:
+        """One per head."""
+        kinds, arrived, live = self._explained()
+        return [
+            spread(
+                self.of_head(self.gradient, head),
+                self.of_head(kinds, head),
+                None if arrived is None else self.of_head(arrived[..., None], head)[..., 0],
+                None if live is None else self.of_head(live[..., None], head)[..., 0],
+                dead,
+            )
+            for head in range(self.count())
+        ]
+
+    def kinds(self) -> np.ndarray:
+        """For each entry of the gradient a kind of zero (see small.KINDS)."""
+        return self._explained()[0]
+
+    def _explained(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """(kind of each entry, norm of what arrived per row, rows that could have a gradient)."""
+        weights = self.passage.steps.get("weights")
+        if self.step not in BEFORE_SOFTMAX or weights is None or weights.gradient is None:
+            return kinds_of_zero(self.gradient, None), None, None
+        inputs = self.passage.softmax_input()
+        if inputs is None or inputs.shape != self.data.shape:
+            return kinds_of_zero(self.gradient, None), None, None
+        log_exact = log_softmax_gradient(inputs, weights.gradient)
+        factor = abs(self._scale()) if self.step == "scores" else 1.0
+        with np.errstate(divide="ignore"):
+            log_exact = log_exact + np.log(factor)
+        arrived = row_norms(to_host(weights.gradient).astype(np.float64)) * factor
+        live = ((inputs > -np.inf).sum(axis=-1) > 1) & (arrived > 0)
+        return kinds_of_zero(self.gradient, log_exact), arrived, live
+
+    def _scale(self) -> float:
+        """The factor between scores and scaled, read off their largest entries."""
+        scaled, scores = self.passage.steps.get("scaled"), self.passage.steps.get("scores")
+        if scaled is None or scores is None or not scores.data.size:
+            return 1.0
+        place = np.unravel_index(np.nanargmax(np.abs(to_host(scores.data))), scores.data.shape)
+        bottom = float(scores.data[place])
+        return float(scaled.data[place]) / bottom if bottom else 1.0
