@@ -47,8 +47,8 @@ class Row:
 
 
 def inputs(shapes: tuple[Any, ...]) -> list[np.ndarray]:
-    """Arrays for a row's `empty` or `scalar`: halves, which every operation takes."""
-    return [np.full(s, 0.5) if isinstance(s, tuple) else s for s in shapes]
+    """Arrays for a row's `empty` or `scalar`: numbers that every operation takes, no two alike."""
+    return [np.full(s, 0.5 + 0.2 * i) if isinstance(s, tuple) else s for i, s in enumerate(shapes)]
 
 
 # ---------------------------------------------------------------------------- where inputs come from

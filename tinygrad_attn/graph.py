@@ -121,6 +121,7 @@ class Op:
         self.variadic = False  # the first argument is a sequence of tensors
         self.saves = False  # forward gives (out, saved)
         self.views = False  # the result shares memory with the argument
+        self.casts = "dtype" in arguments  # the caller says the result's dtype, which otherwise never widens
 
     def __repr__(self) -> str:
         return f"Op({self.name})"

@@ -177,7 +177,7 @@ def _run(op: Op, values: list[Any], parents: tuple[Node | None, ...], like: Trac
         out, saved = out
     data = like._data
     dtype = out.dtype
-    if dtype is not data.dtype or type(out) is not type(data):
+    if (dtype is not data.dtype or type(out) is not type(data)) and not op.casts:
         out = settled(out, values[0] if op.variadic else [values[i] for i in op.traced], data)
         dtype = out.dtype
     result = _new(type(like))

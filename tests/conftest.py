@@ -1,0 +1,9 @@
+"""What all tests share: this folder on the import path (optable), and how Hypothesis draws.
+
+The draws are the same in every run; ``pytest --hypothesis-profile explore`` looks further."""
+
+from hypothesis import settings
+
+settings.register_profile("same", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile("same")
