@@ -1,0 +1,1 @@
+"""Training: tasks as data, and (to come) the loop around them."""
