@@ -1,4 +1,4 @@
-"""A small language model and its data, for the checks that train on several devices."""
+"""Data for a small language model, and its training step, for the checks that run on several devices."""
 
 from __future__ import annotations
 
@@ -9,24 +9,6 @@ import numpy as np
 
 import tinygrad_attn as ta
 from tinygrad_attn.module import Module
-
-
-class Reader(Module):
-    """Embeddings, causal blocks, a head: integers (B, n) -> logits (B, n, vocab)."""
-
-    def __init__(self, vocab: int, n: int, d: int, seed: int, heads: int = 2, layers: int = 1, **block: Any) -> None:
-        rng = np.random.default_rng(seed)
-        self.tokens = ta.nn.Embedding(vocab, d, seed=rng, sigma=0.5)
-        self.places = ta.nn.Embedding(n, d, seed=rng, sigma=0.5)
-        self.blocks = [ta.nn.Block(d, heads, rng, causal=True, **block) for _ in range(layers)]
-        self.norm = ta.nn.LayerNorm(d)
-        self.head = ta.nn.Linear(d, vocab, seed=rng)
-
-    def forward(self, ids: Any) -> ta.Tensor:
-        x = self.tokens(ids) + self.places(np.arange(ids.shape[-1]))  # (B, n, d)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))  #                               (B, n, vocab)
 
 
 def sequences(vocab: int, count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

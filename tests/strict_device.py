@@ -148,12 +148,12 @@ class StrictArray:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return lift(self._array[_index(index, picks=True)])
+        return lift(self._array[_index(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(value, (StrictArray, int, float, np.generic)):
             raise TypeError(f"Unsupported type {type(value)}")
-        self._array[_index(index, picks=False)] = lower(value)
+        self._array[_index(index)] = lower(value)
 
     @property
     def flags(self) -> Any:
@@ -171,11 +171,11 @@ class _Flags:
         self.c_contiguous, self.f_contiguous, self.owndata = flags.c_contiguous, flags.f_contiguous, flags.owndata
 
 
-def _index(index: Any, picks: bool) -> Any:
+def _index(index: Any) -> Any:
     for part in index if isinstance(index, tuple) else (index,):
         if isinstance(part, StrictArray):
-            if picks and part.dtype.kind == "b":
-                _waits("picking by a boolean mask")  # how many are there?
+            if part.dtype.kind == "b":
+                _waits("picking by a boolean mask")  # CuPy counts them: how long is the result?
         elif not (part is None or part is Ellipsis or isinstance(part, (int, slice, np.integer))):
             raise IndexError(f"Unsupported type {type(part)}")
     return lower(index)
@@ -259,7 +259,7 @@ class _Ufunc(_Function):
             raise TypeError(f"{self.name}.at does not support {array.dtype}")
         if not isinstance(values, (StrictArray, int, float)):
             raise TypeError(f"Unsupported type {type(values)}")
-        self.numpys.at(array._array, _index(indices, picks=False), lower(values))
+        self.numpys.at(array._array, _index(indices), lower(values))
 
 
 def _host(value: Any) -> Any:

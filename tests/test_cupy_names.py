@@ -21,7 +21,7 @@ import tinygrad_attn
 PACKAGE = Path(tinygrad_attn.__file__).parent
 MAKERS = {"module_of", "_module", "_cupy"}  # functions that give an array module
 NUMPY_ONLY = {"tile.py", "blocked.py", "threads.py"}  # fast paths that no CuPy array reaches
-ON_THE_DEVICE = {"tinygrad_attn", "ops", "attention", "kernels", "nn"}  # folders whose arrays may be CuPy's
+ON_THE_DEVICE = {"tinygrad_attn", "ops", "attention", "kernels", "nn", "optim"}  # folders whose arrays may be CuPy's
 ON_THE_HOST = {("masks.py", "max"), ("testing.py", "max")}  # these are NumPy's
 NOT_OF_ARRAYS = {"sort"}  # lists have it too
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import strict_device
-from optable import ROWS, Row
+from optable import ROWS, Row, inputs
+from row_derivatives import derivatives, weighted
 from strict_device import StrictArray, counting, module
 
 import tinygrad_attn as ta
@@ -61,31 +62,6 @@ def test_results_are_arrays_and_waits_are_counted() -> None:
 # ---------------------------------------------------------------------------- every operation
 
 
-def derivatives(row: Row, device: str, dtype: Any) -> list[ta.Tensor]:
-    """The values, the gradients by plain backward and by create_graph, and the gradients of these."""
-    arrays = row.make(np.random.default_rng(0))
-    tensors = [ta.Tensor(a.astype(dtype), True, device=device) for a in arrays if a.dtype.kind == "f"]
-    out = row(*tensors, *[a for a in arrays if a.dtype.kind != "f"])
-    outs = list(out) if isinstance(out, (list, tuple)) else [out]
-    loss = weighted(outs)
-    plain = ta.grad(loss, tensors, retain_graph=True)
-    recorded = ta.grad(loss, tensors, create_graph=True)
-    twice = weighted(recorded)
-    if twice.requires_grad:
-        twice.backward()
-    return [*outs, *plain, *recorded, *[t.grad for t in tensors if t.grad is not None]]
-
-
-def weighted(tensors: list[ta.Tensor]) -> ta.Tensor:
-    rng = np.random.default_rng(1)
-    total = None
-    for t in tensors:
-        part = (t * ta.Tensor(rng.standard_normal(t.shape), dtype=t.dtype, device=t.device)).sum()
-        total = part if total is None else total + part
-    assert total is not None
-    return total
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_an_operation_gives_what_it_gives_on_numpy(row: Row, dtype: Any) -> None:
@@ -107,8 +83,6 @@ def test_an_operation_gives_what_it_gives_on_numpy(row: Row, dtype: Any) -> None
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.empty or row.scalar], ids=str)
 def test_inputs_without_entries_and_0d_inputs(row: Row) -> None:
-    from optable import inputs
-
     for shapes in (row.empty, row.scalar):
         if shapes is not None:
             results = []

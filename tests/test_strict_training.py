@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import strict_device
-from small_model import Reader, sequences, stepper
+from small_model import sequences, stepper
 from strict_device import StrictArray, counting, module
 
 import tinygrad_attn as ta
@@ -121,9 +121,35 @@ def test_decoding_with_a_cache_and_a_mask_per_batch_entry() -> None:
     np.testing.assert_allclose(results[0][0].numpy(), results[0][1].numpy(), atol=1e-6)
 
 
+def test_a_language_model_reads_and_writes() -> None:
+    ids, _ = sequences(11, 2, 5)
+    found = []
+    for device in DEVICES:
+        model = ta.nn.MiniGPT(11, 8, d_model=8, n_heads=2, n_layers=1, seed=0).to(device)
+        found.append([float(model.loss(ids)), float(model.loss(ta.Tensor(ids, device=device)))])
+        made = model.generate(ids, 3, seed=1)
+        assert isinstance(made, np.ndarray) and made.shape == (2, 8)
+        found[-1].append(made.tolist())
+    np.testing.assert_allclose(found[0][:2], found[1][:2], rtol=1e-6)
+    assert found[0][2] == found[1][2]
+
+
+def test_looking_on_while_gradients_flow() -> None:
+    x = on("strict", 3, 4)
+    seen: list[Any] = []
+    weights = ta.softmax(x @ x.mT).retain_grad()
+    weights.register_hook(lambda g: seen.append(g) or g * 2.0)  # type: ignore[func-returns-value]
+    loss = (weights * weights).sum()
+    with counting() as waits:
+        kinds = [(step.node.op.name if step.node.op else "leaf") for step in ta.steps(loss)]
+    assert waits == [] and kinds[0] == "sum" and kinds[-1] == "leaf"
+    assert weights.grad is not None and weights.grad.device == seen[0].device == "strict"
+    np.testing.assert_allclose(weights.grad.numpy(), 2 * seen[0].numpy())
+
+
 def test_state_moves_between_devices() -> None:
-    model = Reader(7, 5, 4, seed=0)
-    there = Reader(7, 5, 4, seed=1).to("strict")
+    model = ta.nn.MiniGPT(7, 5, d_model=4, n_heads=2, n_layers=1, seed=0)
+    there = ta.nn.MiniGPT(7, 5, d_model=4, n_heads=2, n_layers=1, seed=1).to("strict")
     there.load_state_dict(model.state_dict())
     assert all(isinstance(value, np.ndarray) for value in there.state_dict().values())
     assert all(p.device == "strict" for p in there.parameters())
@@ -146,7 +172,7 @@ def test_training_gives_numpys_curve_and_never_waits(make: Callable[[Any], Any])
     curves, weights = [], []
     for device in DEVICES:
         ta.manual_seed(3)
-        model = Reader(11, 5, 8, seed=0, dropout=0.1).to(device)
+        model = ta.nn.MiniGPT(11, 5, d_model=8, n_heads=2, n_layers=2, seed=0, dropout=0.1).to(device)
         weights.append(model.state_dict())
         optimizer = make(model.parameters())
         data = [ta.Tensor(a, device=device) for a in (ids, targets)]
