@@ -24,7 +24,6 @@ from ..optim import Adam
 from ..tensor import Tensor
 from .agreement import ASKED_AT, BLANK_AT, LENGTH, VOCABULARY, Agreement, Ints, Split
 
-
 STEPS = 100  # batches of 64: half of them would do (100 % on held-out sentences from about step 40)
 
 

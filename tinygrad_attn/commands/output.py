@@ -1,0 +1,44 @@
+"""What commands share about their output: a console, a progress bar, a folder to write to."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..cli import CommandError
+
+
+def console(quiet: bool = False) -> Console:
+    """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet."""
+    return Console(quiet=quiet, highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def progress(on: Console, what: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar while the block runs; gives `update(done, text)`.  In a pipe: nothing, a bar is no text."""
+    if not on.is_terminal or on.quiet:
+        yield lambda done, text: None
+        return
+    narrow = on.width < 70
+    columns = [TextColumn("{task.description}"), BarColumn(bar_width=12 if narrow else 30), MofNCompleteColumn()]
+    columns += [TextColumn("{task.fields[text]}")] + ([] if narrow else [TimeElapsedColumn()])
+    with Progress(*columns, console=on) as bar:
+        task = bar.add_task(what, total=total, text="")
+        yield lambda done, text: bar.update(task, completed=done, text=text)
+
+
+def folder(path: Path) -> Path:
+    """`path` as a folder that can be written to, made if need be.
+
+    Errors: CommandError that says why it cannot (before any work is lost)."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise CommandError(f"cannot write to {path}: {error.strerror or error}; choose another folder with --out") from None
+    return path

@@ -1,0 +1,1 @@
+"""The lab: experiments that answer a question, each a function that returns a table."""

@@ -1,0 +1,105 @@
+"""Does an attention block learn where the answer stands?  One training on the agreement task, examined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..functions import cross_entropy, softmax
+from ..show.table import Column, Table, number
+from ..show.trace import Seen, trace
+from ..train.agreement import agreement, encode
+from ..train.reader import STEPS, Exam, Reader, attention, examine, learn
+
+SENTENCE = "I work , you work , he ___"
+
+
+@dataclass
+class Reading:
+    """A trained Reader, its exam on the held-out sentences, and one sentence looked at closely.
+
+    answer, probability: what the Reader says to SENTENCE.  weights (heads, 8, 8): its attention there.
+    before, after: the trace of SENTENCE with the first weights and with the trained ones."""
+
+    reader: Reader
+    exam: Exam
+    held_out: int
+    answer: str
+    probability: float
+    weights: np.ndarray
+    before: list[Seen]
+    after: list[Seen]
+
+
+def reading(seed: int = 0, on_step: Callable[[int, float], None] = lambda step, loss: None, steps: int = STEPS) -> Reading:
+    """Train one Reader from `seed` and look at it.  on_step(step, loss) is called as it learns."""
+    task = agreement(seed)
+    reader = Reader(len(task.answers), seed)
+    tokens = encode(SENTENCE)[None]  #                                     (1, 8)
+    right = np.array([task.answers.index(task.ask(SENTENCE))])
+    before = trace(lambda: cross_entropy(reader(tokens), right))
+    learn(reader, task, seed, steps, on_step=on_step)
+    exam = examine(reader, task.held_out)
+    logits, weights = attention(reader, tokens)
+    probabilities = softmax(logits).numpy()[0]
+    answer = int(probabilities.argmax())
+    after = trace(lambda: cross_entropy(reader(tokens), right))
+    return Reading(
+        reader, exam, len(task.held_out), task.answers[answer], float(probabilities[answer]), weights[0], before, after
+    )
+
+
+def row7_table(found: Reading) -> Table:
+    """Row 7 of the attention weights on SENTENCE: one line per head, then their mean; columns are the tokens."""
+    words = SENTENCE.split()
+    columns = [Column("head", "head", left=True)]
+    columns += [Column(f"{i} {word}", f"{word}\n{i}", "{:.2f}".format, _shade) for i, word in enumerate(words)]
+    row7 = found.weights[:, -1]  #  (heads, 8)
+    names = [str(head) for head in range(len(row7))] + ["mean"]
+    rows = [
+        {"head": name} | {f"{i} {word}": float(weight) for i, (word, weight) in enumerate(zip(words, weights))}
+        for name, weights in zip(names, [*row7, row7.mean(axis=0)])
+    ]
+    return Table("Row 7: where the blank looks", columns, rows, ["A row of weights sums to 1."])
+
+
+def _shade(weight: float) -> str:
+    """The darker the bluer, the larger the weight; no colour where a printer or a pipe has none."""
+    if weight < 0.05:
+        return "dim"
+    return "bold white on blue" if weight >= 0.5 else "blue"
+
+
+def trace_table(found: Reading) -> Table:
+    """The steps of attention on SENTENCE, with shapes, sizes of values and sizes of gradients, before and after training."""
+    columns = [
+        Column("step", "step", left=True),
+        Column("shape", "shape", left=True),
+        Column("value_rms", "value\nrms", number_2),
+        Column("gradient_rms", "gradient\nrms", number_2),
+        Column("value_rms_untrained", "untrained\nvalue", number_2),
+        Column("gradient_rms_untrained", "untrained\ngradient", number_2),
+    ]
+    rows = [
+        {
+            "step": now.name,
+            "shape": "x".join(map(str, now.shape)),
+            "value_rms": now.value_rms,
+            "gradient_rms": now.gradient_rms,
+            "value_rms_untrained": first.value_rms,
+            "gradient_rms_untrained": first.gradient_rms,
+        }
+        for first, now in zip(found.before, found.after)
+    ]
+    notes = [
+        "rms: root mean square of the entries (masked: of the visible ones).",
+        "Shapes: batch x heads x tokens x width; from scores to weights queries x keys.",
+        "A trained answer is certain: little gradient is left. Compare the untrained one.",
+    ]
+    return Table(f"One sentence: {SENTENCE}", columns, rows, notes)
+
+
+def number_2(value: float | None) -> str:
+    return number(value, 2)

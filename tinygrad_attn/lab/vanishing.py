@@ -1,0 +1,195 @@
+"""Where do gradients vanish in attention without 1/sqrt(d_k)?
+
+The scores of independent q, k ~ N(0,1) have standard deviation sqrt(d_k).  Without the scaling softmax
+saturates, its Jacobian p_i (delta_ij - p_j) goes to 0, and with it dL/dS, the gradient that would move
+attention from one key to another.
+
+    q, k (n, d_k)   scores = q k^T ── scale ── S ── softmax ── weights ── weights v ── out
+                                               │                                        │
+                              dL/dS measured here, row by row          dL/d(out) ~ N(0, 1/d_v)
+
+S is what softmax receives.  The norm of dL/dW_Q tells the opposite story, so it is measured too:
+
+    dL/dW_Q = x^T (scale dL/dS) k     scale is 1/sqrt(d_k), or 1 when unscaled
+
+Most rows of dL/dS are dead in the unscaled run, but the few live ones arrive sqrt(d_k) times larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..attention import scaled_dot_product_attention
+from ..functions import softmax
+from ..mode import watching
+from ..show.table import Column, Table, number, percent
+from ..tensor import Tensor
+
+KEYS, D_V, D_MODEL = 16, 16, 64
+DEAD = 1e-3  # a row of dL/dS with a smaller norm moves no attention
+CHUNK = 125  # sequences at a time: 16 MB of q at d_k 1024
+
+EXPLANATION = (
+    "Unscaled, softmax saturates: the typical row of dL/dS dies, attention is stuck.",
+    "dL/dW_Q = x^T (scale dL/dS) k still grows: the live rows lack 1/sqrt(d_k).",
+)
+
+
+@dataclass
+class Sample:
+    """What was measured for one d_k and one variant; sequences come first: (sequences, n) per row of S."""
+
+    d_k: int
+    scaled: bool
+    score_std: float  # of S
+    entropy: np.ndarray  # of the weights, over log n
+    jacobian: np.ndarray  # Frobenius norm of softmax's Jacobian
+    score_gradient: np.ndarray  # norm of a row of dL/dS
+    query_ratio: np.ndarray | None = None  # (draws,) |dL/dW_Q| unscaled / scaled; None for the scaled variant
+
+    def row(self) -> dict[str, Any]:
+        """The table's numbers: a mean for the entropy, medians for the rest."""
+        return {
+            "d_k": self.d_k,
+            "scaled": self.scaled,
+            "score_std": self.score_std,
+            "entropy_over_log_n": float(self.entropy.mean()),
+            "softmax_jacobian_norm": float(np.median(self.jacobian)),
+            "score_gradient_row_norm": float(np.median(self.score_gradient)),
+            "dead_rows": float((self.score_gradient < DEAD).mean()),
+            "W_Q_gradient_ratio": None if self.query_ratio is None else float(np.median(self.query_ratio)),
+        }
+
+
+COLUMNS = (
+    Column("d_k", "d_k"),
+    Column("scaled", "scaled", lambda scaled: "yes" if scaled else "no", left=True),
+    Column("score_std", "std\nof S", "{:.1f}".format),
+    Column("entropy_over_log_n", "entropy\n/ log n", "{:.3f}".format),
+    Column("softmax_jacobian_norm", "softmax\nJacobian", lambda x: number(x, 2)),
+    Column("score_gradient_row_norm", "a row\nof dL/dS", lambda x: number(x, 2), lambda x: "red" if x < 10 * DEAD else ""),
+    Column("dead_rows", "rows\n< 1e-3", percent, lambda x: "red" if x > 0.1 else ""),
+    Column("W_Q_gradient_ratio", "dL/dW_Q\nratio", lambda x: number(x, 2)),
+)
+
+
+def vanishing(
+    widths: Sequence[int] = (16, 64, 256, 1024),
+    rows: int = 20_000,
+    draws: int = 240,
+    seed: int = 0,
+    on_step: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Sample]:
+    """Measure score gradients for each d_k in `widths`, scaled and unscaled on the same draws.
+
+    rows: rows of S, 16 to a sequence.  draws: pairs of runs for dL/dW_Q, with W ~ N(0, 1/d_model).
+    All in float64, so that nothing underflows.  on_step(done, total) is called as the work goes on.
+
+    >>> print(table(vanishing(widths=[16], rows=2_000, draws=20)))  # doctest: +ELLIPSIS
+    Vanishing gradients: ...
+    """
+    samples, total = [], 2 * len(widths)
+    for i, d_k in enumerate(widths):
+        rng = np.random.default_rng([seed, d_k])
+        scaled, unscaled = _score_gradients(rng, d_k, max(rows // KEYS, 1))
+        on_step(2 * i + 1, total)
+        unscaled.query_ratio = _query_ratios(rng, d_k, draws)
+        on_step(2 * i + 2, total)
+        samples += [scaled, unscaled]
+    return samples
+
+
+def table(samples: Sequence[Sample]) -> Table:
+    """The samples as a table to print or to write."""
+    count = samples[0].score_gradient.size
+    return Table(
+        "Vanishing gradients: S is what softmax receives",
+        COLUMNS,
+        [sample.row() for sample in samples],
+        [
+            f"{count:,} rows of {KEYS} keys; q, k, v ~ N(0,1); d_v = {D_V}; dL/d(out) ~ N(0,1)/4.",
+            "Medians (entropy: mean); Frobenius norm of the Jacobian; ratio: unscaled/scaled.",
+        ],
+    )
+
+
+def _score_gradients(rng: np.random.Generator, d_k: int, sequences: int) -> tuple[Sample, Sample]:
+    parts: dict[bool, list[tuple[np.ndarray, ...]]] = {True: [], False: []}
+    for start in range(0, sequences, CHUNK):
+        size = min(CHUNK, sequences - start)
+        q, k, v = (rng.standard_normal((size, KEYS, width)) for width in (d_k, d_k, D_V))
+        gradient = rng.standard_normal((size, KEYS, D_V)) / np.sqrt(D_V)
+        for scaled in (True, False):
+            parts[scaled].append(_measure(q, k, v, gradient, None if scaled else 1.0))
+    both = []
+    for scaled in (True, False):
+        S, *norms = (np.concatenate(arrays) for arrays in zip(*parts[scaled]))
+        both.append(Sample(d_k, scaled, float(S.std()), *norms))
+    return both[0], both[1]
+
+
+def _measure(q: np.ndarray, k: np.ndarray, v: np.ndarray, gradient: np.ndarray, scale: float | None) -> tuple[np.ndarray, ...]:
+    """S, entropy, Jacobian norm and row norm of dL/dS, each (sequences, n, ...)."""
+    named: dict[str, Tensor] = {}
+    with watching(named.__setitem__):
+        out, weights = scaled_dot_product_attention(Tensor(q, requires_grad=True), k, v, scale=scale)
+    S = named["scaled"].retain_grad()
+    out.backward(gradient)
+    assert S.grad is not None
+    row_norms = np.linalg.norm(S.grad.data, axis=-1)  # (sequences, n)
+    return S.numpy(), entropy(S.data, weights.data), jacobian_norm(S.data), row_norms
+
+
+def entropy(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Entropy of each row of weights = softmax(S), over log n: 1 is uniform, 0 a single key.
+
+    As -sum p log p = sum p (lse - s) with lse - s_j = log1p(sum over the others of e^(s - m)) - (s_j - m):
+    lse - sum(p s) would cancel when one key has nearly all the weight.
+
+    >>> entropy(np.array([40.0, 0.0]), np.array([1.0, np.exp(-40)])) * np.log(2) / np.exp(-40)  # 41 e^-40, not 0
+    np.float64(41.0)
+    """
+    below = S - S.max(axis=-1, keepdims=True)  #   s - m <= 0
+    others = np.exp(below)
+    np.put_along_axis(others, S.argmax(axis=-1)[..., None], 0.0, axis=-1)
+    log_sum = np.log1p(others.sum(axis=-1, keepdims=True))  # lse - m
+    return (weights * (log_sum - below)).sum(axis=-1) / np.log(S.shape[-1])
+
+
+def jacobian_norm(S: np.ndarray) -> np.ndarray:
+    """Frobenius norm of softmax's Jacobian at each row of S: (..., n) -> (...).
+
+    All its rows come from one backward pass: n copies of S, each with its own unit vector as gradient.
+    The engine's rule does not cancel where one weight is nearly 1.
+
+    >>> jacobian_norm(np.zeros((1, 2)))  # [[1/4, -1/4], [-1/4, 1/4]]
+    array([0.5])
+    """
+    n = S.shape[-1]
+    copies = Tensor(np.broadcast_to(S[..., None, :], (*S.shape, n)), requires_grad=True)  # (..., n, n)
+    softmax(copies).backward(np.broadcast_to(np.eye(n), copies.shape))
+    assert copies.grad is not None
+    return np.sqrt((copies.grad.data**2).sum(axis=(-2, -1)))
+
+
+def _query_ratios(rng: np.random.Generator, d_k: int, draws: int) -> np.ndarray:
+    """|dL/dW_Q| unscaled over scaled, in `draws` random attentions of one sequence each: (draws,)"""
+    ratios = []
+    for start in range(0, draws, 40):
+        size = min(40, draws - start)
+        x = rng.standard_normal((size, KEYS, D_MODEL))  # (size, n, d_model)
+        W_Q, W_K, W_V = (rng.standard_normal((size, D_MODEL, d)) / np.sqrt(D_MODEL) for d in (d_k, d_k, D_V))
+        gradient = rng.standard_normal((size, KEYS, D_V)) / np.sqrt(D_V)
+        norms = []
+        for scale in (1.0, None):
+            W = Tensor(W_Q, requires_grad=True)
+            out, _ = scaled_dot_product_attention(Tensor(x) @ W, x @ W_K, x @ W_V, scale=scale)
+            out.backward(gradient)
+            assert W.grad is not None
+            norms.append(np.sqrt((W.grad.data**2).sum(axis=(-2, -1))))
+        ratios.append(norms[0] / norms[1])
+    return np.concatenate(ratios)

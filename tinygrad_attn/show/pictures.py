@@ -1,0 +1,120 @@
+"""Pictures with matplotlib (the extra `viz`): attention as a map, score gradients as distributions.
+
+Each function gives a matplotlib Figure.  No pyplot, so no global state and no window.  Sized for a phone
+held upright: one column, large type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+INK, QUIET, GRID, HIDDEN = "#1b2733", "#5b6875", "#d9dee3", "#eceff2"
+SCALED, UNSCALED = "#1f6fb2", "#d1495b"
+BLUES = LinearSegmentedColormap.from_list("weights", ["#f4f8fc", "#9cc4e4", "#1f6fb2", "#0b2f55"])
+DPI = 160
+
+
+def attention_picture(weights: np.ndarray, words: Sequence[str], answer: str) -> Figure:
+    """weights (heads, n, n) on a sentence of n words: the mean over the heads, and the last row head by head."""
+    heads, n, _ = weights.shape
+    figure = Figure(figsize=(6, 8.6), dpi=DPI, layout="constrained")
+    top, bottom = figure.subplots(2, 1, height_ratios=[n, 0.72 * (heads + 1)])
+
+    mean = weights.mean(axis=0)
+    hidden = np.triu(np.ones((n, n), bool), 1)
+    top.imshow(np.where(hidden, np.nan, mean), cmap=_with_hidden(), vmin=0, vmax=1, aspect="auto")
+    _frame(top, words, words, "key: the token that is looked at")
+    top.set_ylabel("query: the token that looks", color=QUIET)
+    top.set_title(f"Where does the blank look?  It answers {answer}", loc="left", color=INK, fontsize=15, weight="bold", pad=12)
+    for i in range(n):
+        for j in range(i + 1):
+            _number(top, j, i, mean[i, j])
+    top.add_patch(Rectangle((-0.5, n - 1.5), n, 1, fill=False, ec=UNSCALED, lw=2.5, clip_on=False))
+    top.text(n - 1, 0, "hidden: tokens\nto come", ha="right", va="center", color=QUIET, fontsize=11)
+
+    rows = np.vstack([weights[:, -1], mean[-1]])  #  (heads + 1, n)
+    bottom.imshow(rows, cmap=_with_hidden(), vmin=0, vmax=1, aspect="auto")
+    _frame(bottom, words, [*(f"head {h}" for h in range(heads)), "mean"], "")
+    bottom.set_title("Row 7, head by head", loc="left", color=INK, fontsize=13, weight="bold")
+    bottom.axhline(heads - 0.5, color="white", lw=5)
+    for i in range(heads + 1):
+        for j in range(n):
+            _number(bottom, j, i, rows[i, j])
+    return figure
+
+
+def gradient_picture(norms: Mapping[tuple[int, bool], np.ndarray]) -> Figure:
+    """norms: row norms of dL/dS for each (d_k, scaled): a pair of distributions per d_k, on a log axis."""
+    figure = Figure(figsize=(6, 6.6), dpi=DPI, layout="constrained")
+    axes = figure.subplots()
+    widths = sorted({d_k for d_k, _ in norms})
+    bottom, top = -9.0, 0.7
+    for i, d_k in enumerate(widths):
+        for scaled in (True, False):
+            logs = np.log10(np.maximum(norms[d_k, scaled], 10.0**bottom / 10))
+            _half(axes, i, logs, bottom, top, -1 if scaled else 1, SCALED if scaled else UNSCALED)
+        dead, below = (float((norms[d_k, False] < edge).mean()) for edge in (1e-3, 10.0**bottom))
+        axes.text(i - 0.04, bottom + 0.8, f"{_percent(dead)}\ndead", color=UNSCALED, fontsize=13, weight="bold", ha="right")
+        if below >= 0.01:
+            axes.text(i - 0.04, bottom + 0.1, f"{_percent(below)} below\nthe axis", color=QUIET, fontsize=9.5, ha="right")
+    axes.axhspan(bottom, -3, color=HIDDEN, lw=0, zorder=0)
+    axes.text(-0.5, -3.15, "dead: below 1e-3", color=QUIET, fontsize=12, va="top")
+    axes.set_xlim(-0.55, len(widths) - 0.45)
+    axes.set_ylim(bottom, top)
+    axes.set_xticks(range(len(widths)), [str(d_k) for d_k in widths], fontsize=14, color=INK)
+    ticks = range(-9, 1)
+    axes.set_yticks(ticks, ["1" if t == 0 else f"$10^{{{t}}}$" for t in ticks], fontsize=12, color=INK)
+    axes.grid(axis="y", color=GRID, lw=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    axes.set_xlabel("width of a head, d_k", color=QUIET, fontsize=13)
+    axes.set_ylabel("norm of a row of dL/dS", color=QUIET, fontsize=13)
+    axes.set_title("Gradient that reaches a row of scores", loc="left", color=INK, fontsize=16, weight="bold", pad=34)
+    axes.text(0, 1.025, "scaled by 1/sqrt(d_k)", color=SCALED, fontsize=13, weight="bold", transform=axes.transAxes)
+    axes.text(0.47, 1.025, "unscaled", color=UNSCALED, fontsize=13, weight="bold", transform=axes.transAxes)
+    axes.text(1, 1.025, "dots: medians", color=QUIET, fontsize=12, ha="right", transform=axes.transAxes)
+    return figure
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 else f"{100 * share:.1f}%"
+
+
+def _half(axes: Any, x: int, logs: np.ndarray, bottom: float, top: float, side: int, colour: str) -> None:
+    """Half a violin: a histogram of log10 norms, smoothed a little, with its median as a dot."""
+    counts, edges = np.histogram(logs, bins=120, range=(bottom, top))
+    kernel = np.exp(-0.5 * (np.arange(-4, 5) / 1.5) ** 2)
+    density = np.convolve(counts, kernel / kernel.sum(), mode="same")
+    height = 0.42 * density / density.max()
+    centres = (edges[1:] + edges[:-1]) / 2
+    axes.fill_betweenx(centres, x + side * 0.02, x + side * (0.02 + height), color=colour, alpha=0.75, lw=0, zorder=2)
+    axes.plot(x + side * 0.02, np.median(logs), "o", ms=8, color=colour, mec="white", mew=1.5, zorder=3)
+
+
+def _with_hidden() -> Any:
+    colours = BLUES.copy()
+    colours.set_bad(HIDDEN)
+    return colours
+
+
+def _frame(axes: Any, columns: Sequence[str], rows: Sequence[str], label: str) -> None:
+    axes.set_xticks(range(len(columns)), columns, fontsize=13, color=INK)
+    axes.set_yticks(range(len(rows)), rows, fontsize=13, color=INK)
+    axes.tick_params(length=0)
+    axes.set_xlabel(label, color=QUIET, fontsize=12)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def _number(axes: Any, x: int, y: int, weight: float) -> None:
+    text = "1.0" if weight > 0.995 else f"{weight:.2f}".lstrip("0")
+    colour = "white" if weight > 0.45 else INK
+    axes.text(x, y, "0" if weight < 0.005 else text, ha="center", va="center", fontsize=11, color=colour)
