@@ -78,6 +78,20 @@ def test_gradients_of_gradients_of_attention(function: str) -> None:
     close(*results, rtol=1e-11)
 
 
+@pytest.mark.parametrize("mask", [None, KEEP[:, [0, 1, 2, 0]]], ids=["all", "mask"])
+def test_additive_attention(mask: Any) -> None:
+    results = []
+    for device in DEVICES:
+        shapes = ((2, 3, 4), (2, 4, 4), (2, 4, 5), (4, 6), (4, 6), (6,))  # q, k, v, W_q, W_k, w
+        arguments = [on(device, *shape, seed=i) for i, shape in enumerate(shapes)]
+        with counting() as waits:
+            out, weights = ta.additive_attention(*arguments, mask=mask)
+            (out * out).sum().backward()
+        assert waits == []
+        results.append([out, weights, *[x.grad for x in arguments]])
+    close(*results)
+
+
 # ---------------------------------------------------------------------------- modules
 
 MODULES: dict[str, tuple[Make, tuple[int, ...]]] = {
@@ -145,6 +159,17 @@ def test_looking_on_while_gradients_flow() -> None:
     assert waits == [] and kinds[0] == "sum" and kinds[-1] == "leaf"
     assert weights.grad is not None and weights.grad.device == seen[0].device == "strict"
     np.testing.assert_allclose(weights.grad.numpy(), 2 * seen[0].numpy())
+
+
+def test_watching_gives_the_same_table_and_does_not_wait() -> None:
+    tables, (ids, _) = [], sequences(11, 1, 5)
+    for device in DEVICES:
+        model = ta.nn.MiniGPT(11, 8, d_model=8, n_heads=2, n_layers=1, seed=0).to(device)
+        with counting() as waits, ta.probe.watch(model, "*.scores", "*.weights", "*.W_Q") as seen:
+            model.loss(ids).backward()
+        assert waits == [] and seen["blocks.0.attn.scores"].grad.device == device
+        tables.append(str(seen.table()))
+    assert tables[0] == tables[1]
 
 
 def test_state_moves_between_devices() -> None:

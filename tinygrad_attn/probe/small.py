@@ -91,7 +91,7 @@ def spread(gradient: Any, kinds: np.ndarray, arrived: Any = None, live: Any = No
     norms = norms[chosen]
     low, median, high = np.quantile(norms, (0.05, 0.5, 0.95)) if norms.size else (np.nan,) * 3
     share = float((norms <= dead * reference).mean()) if norms.size else 0.0
-    counts = np.bincount(kinds[to_host(np.isfinite(gradient))].ravel(), minlength=5)
+    counts = np.bincount(kinds[np.isfinite(to_host(gradient))].ravel(), minlength=5)
     _, structural, underflow, rounding, untold = map(int, counts)
     quantiles = float(low), float(median), float(high)
     return Spread(*quantiles, share, norms.size, structural, underflow, rounding, untold, int((~finite).sum()))
