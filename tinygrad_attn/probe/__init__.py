@@ -3,9 +3,12 @@
     watch      value and gradient of named intermediates, every head apart
     zeros      why entries of a gradient read 0: structural, underflow, rounding
     ledger     one gradient broken down by the routes it came along
+    meters     how saturated the softmax of each head is; Recorder: during training, with an alarm
 """
 
 from .ledger import Ledger, ledger
+from .meters import Meter, meters
+from .recorder import Alarm, Recorder, meters_table, read_history
 from .small import KINDS
 from .watch import watch
 from .zeros import zeros

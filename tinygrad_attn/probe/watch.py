@@ -54,7 +54,7 @@ class watch:
 
     def __enter__(self) -> Seen:
         self._outer = current().watcher
-        self._head_counts = self._heads_by_path()
+        self._head_counts = heads_by_path(self._model)
         self._hook_parameters()
         self._switch = watching(self._look)
         self._switch.__enter__()
@@ -95,12 +95,6 @@ class watch:
 
     # ------------------------------------------------------------------------ the model's own names
 
-    def _heads_by_path(self) -> dict[str, int]:
-        if self._model is None:
-            return {}
-        counts = {path: getattr(module, "n_heads", None) for path, module in self._model.named_modules()}
-        return {path: count for path, count in counts.items() if isinstance(count, int)}
-
     def _hook_parameters(self) -> None:
         """Parameters have no moment in which they are named: each backward pass is a visit."""
         for path, parameter in self._model.named_parameters() if self._model is not None and not self._all else ():
@@ -109,6 +103,13 @@ class watch:
                 visits.append(Visit(path, parameter, Passage(), None, 0, "a parameter"))
                 self.seen.passed[path] = None
                 self._removers.append(parameter.register_hook(_keeping_each(path, parameter, visits)))
+
+
+def heads_by_path(model: Module | None) -> dict[str, int]:
+    """path of an attention module -> how many heads it has."""
+    modules = model.named_modules() if model is not None else ()
+    counts = {path: getattr(module, "n_heads", None) for path, module in modules}
+    return {path: count for path, count in counts.items() if isinstance(count, int)}
 
 
 def _keeping(visit: Visit) -> Callable[[Tensor], None]:
