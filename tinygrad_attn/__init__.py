@@ -6,10 +6,12 @@ recorded), ops/ (the chain rule, one line per rule), walk.py (backward), tensor.
 from . import nn, optim, testing
 from .attention import (
     additive_attention,
+    attention_block,
     causal_mask,
     check_mask,
     fused_attention,
     padding_mask,
+    row_statistics,
     scaled_dot_product_attention,
 )
 from .backward import Step, grad, steps
