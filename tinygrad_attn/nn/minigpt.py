@@ -147,7 +147,8 @@ class MiniGPT(Module):
 
     def save(self, path: str | Path) -> None:
         """Write the weights and settings to one safetensors file; read it with ``MiniGPT.load``."""
-        write_tensors(path, self.state_dict(), {"kind": _KIND, "settings": json.dumps(self._settings, default=lambda number: number.item())})
+        settings = json.dumps(self._settings, default=lambda number: number.item())
+        write_tensors(path, self.state_dict(), {"kind": _KIND, "settings": settings})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
