@@ -4,11 +4,15 @@
     zeros      why entries of a gradient read 0: structural, underflow, rounding
     ledger     one gradient broken down by the routes it came along
     meters     how saturated the softmax of each head is; Recorder: during training, with an alarm
+    compare    the same model with and without 1/sqrt(d_k), along the chain
+    lens       M = W_Q W_K^T per head: rank, singular values, symmetric and antisymmetric share
 """
 
 from .ledger import Ledger, ledger
+from .lens import Form, Lens, form, lens
 from .meters import Meter, meters
 from .recorder import Alarm, Recorder, meters_table, read_history
 from .small import KINDS
+from .twin import Twin, compare
 from .watch import watch
 from .zeros import zeros

@@ -101,14 +101,14 @@ class Visit:
         if inputs is None or inputs.shape != self.data.shape:
             return kinds_of_zero(self.gradient, None), None, None
         log_exact = log_softmax_gradient(inputs, weights.gradient)
-        factor = abs(self._scale()) if self.step == "scores" else 1.0
+        factor = abs(self.scale()) if self.step == "scores" else 1.0
         with np.errstate(divide="ignore"):
             log_exact = log_exact + np.log(factor)
         arrived = row_norms(to_host(weights.gradient).astype(np.float64)) * factor
         live = ((inputs > -np.inf).sum(axis=-1) > 1) & (arrived > 0)
         return kinds_of_zero(self.gradient, log_exact), arrived, live
 
-    def _scale(self) -> float:
+    def scale(self) -> float:
         """The factor between scores and scaled, read off their largest entries."""
         scaled, scores = self.passage.steps.get("scaled"), self.passage.steps.get("scores")
         if scaled is None or scores is None or not scores.data.size:
