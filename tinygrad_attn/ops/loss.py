@@ -15,7 +15,7 @@ from .softmax import _finite_top, has_axis, log_softmax
 def cross_entropy_reference(logits: Array, targets: Array, ignore_index: int = -100, label_smoothing: float = 0.0) -> Array:
     """cross_entropy in primitives."""
     targets, counted, share = _targets(logits, targets, ignore_index)
-    log_p = log_softmax(logits, -1)
+    log_p = log_softmax(where(counted[..., None], logits, 0.0), -1)  # an ignored row may hold anything
     picked = take_along_axis(log_p, where(counted, targets, 0)[..., None], -1)[..., 0]
     rows = (1.0 - label_smoothing) * picked
     if label_smoothing:
@@ -73,6 +73,9 @@ def cross_entropy(logits: Array, targets: Array, ignore_index: int = -100, label
     at_target = e[rows, column]
     row_sum_shifted = e.sum(axis=-1) if label_smoothing else None
     module.exp(e, out=e)
+    ignored = weight == 0
+    if module is not np or ignored.any():  # an ignored row may hold anything
+        module.copyto(e, 0.0, where=ignored[:, None])
     winner = flat.argmax(axis=-1)
     e[rows, winner] = 0.0  # the winner's term is exactly 1: log(total) = log1p(sum of the others)
     log_total = module.log1p(e.sum(axis=-1))
