@@ -108,6 +108,7 @@ class Op:
     traced      positions of those that have a rule
     rules       one per traced argument, or () where a `joint` rule gives all gradients at once
     needs       for each rule, the names it asked for
+    pull        all rules as one function of (g, kept, parents): a list with one gradient per parent
     """
 
     def __init__(self, name: str, forward: Callable[..., Any], arguments: tuple[str, ...], defaults: dict[str, Any]) -> None:
@@ -116,6 +117,7 @@ class Op:
         self.rules: tuple[Callable[..., Any], ...] = ()
         self.needs: tuple[tuple[str, ...], ...] = ()
         self.joint: Callable[..., Any] | None = None
+        self.pull: Callable[[Any, tuple[Any, ...], tuple[Node | None, ...]], list[Any]]
         self.reference: Callable[..., Any] | None = None
         self.broadcasts = False  # gradients are summed back to each argument's shape
         self.variadic = False  # the first argument is a sequence of tensors

@@ -57,7 +57,7 @@ def op(
     def define(forward: Callable[..., Any]) -> Callable[..., Any]:
         made = _build(forward, vjps, joint, traced)
         made.reference, made.broadcasts, made.variadic, made.saves = reference, broadcasts, variadic, saves
-        made.views = views
+        made.views, made.pull = views, _pull(made)
         call = recorder(made)
         functools.update_wrapper(call, forward)
         call.op = made  # type: ignore[attr-defined]
@@ -94,6 +94,34 @@ def _build(forward: Callable[..., Any], vjps: Any, joint: Rule | None, traced: S
                 raise TypeError(f"op {made.name}: a rule asks for {name!r}; it may ask for {', '.join(sorted(allowed))}")
         made.needs += (need,)
     return made
+
+
+def _pull(made: Op) -> Callable[..., list[Any]]:
+    """All rules as one function of (g, kept, parents); None where no gradient is wanted.
+    Calls without a star are written out for the commonest kinds: a star costs 0.1 us."""
+    joint, rules, counts = made.joint, made.rules, tuple(len(need) for need in made.needs)
+    if joint is not None:
+        asked = made.needs[0]
+        return lambda g, kept, parents: list(
+            joint(g, needs=tuple([p is not None for p in parents]), **{name: kept[0][name] for name in asked})
+        )
+    rule = rules[0]
+    if counts == (0,):
+        return lambda g, kept, parents: [rule(g)]
+    if counts == (1,):
+        return lambda g, kept, parents: [rule(g, kept[0][0])]
+    if counts == (0, 0):
+        other = rules[1]
+        return lambda g, kept, parents: [None if kept[0] is None else rule(g), None if kept[1] is None else other(g)]
+    if counts == (1, 1):
+        other = rules[1]
+
+        def pull(g: Any, kept: Any, parents: Any) -> list[Any]:
+            x, y = kept
+            return [None if x is None else rule(g, x[0]), None if y is None else other(g, y[0])]
+
+        return pull
+    return lambda g, kept, parents: [None if values is None else rule(g, *values) for rule, values in zip(rules, kept)]
 
 
 __all__ = ["op", "plain"]

@@ -20,7 +20,6 @@ from .operands import failure, operand, promoted, settled
 
 Call = Callable[..., Any]
 _new, _frame = object.__new__, sys._getframe
-_NOTHING: tuple[tuple[Any, ...], ...] = ((), ())
 
 
 def recorder(op: Op) -> Call:
@@ -68,25 +67,29 @@ def _binary(op: Op) -> Call:
     def call(x: Any, y: Any) -> Any:
         if isinstance(x, Traced):
             like, a, p = x, x._data, x._node
+            dtype = a.dtype
             if isinstance(y, Traced):
                 b, q = y._data, y._node
+                if b.dtype is not dtype:
+                    a, b = _of_one_dtype(a, b)
             else:
                 b, q = y if type(y) is float else operand(op.name, "y", y, x), None
+                if dtype.kind != "f":
+                    a, b = _of_one_dtype(a, b)
         elif isinstance(y, Traced):
             like, b, q = y, y._data, y._node
+            dtype = b.dtype
             a, p = x if type(x) is float else operand(op.name, "x", x, y), None
+            if dtype.kind != "f":
+                a, b = _of_one_dtype(a, b)
         else:
             return forward(x, y)
-        data = like._data
-        dtype = data.dtype
-        if dtype.kind != "f" or getattr(a, "dtype", dtype) is not getattr(b, "dtype", dtype):
-            a, b = _of_one_dtype(a, b)
         try:
             out = forward(a, b)
         except Exception as error:
             raise failure(op.name, op.arguments, (a, b), error) from error
-        if out.dtype is not dtype or type(out) is not type(data):
-            out = settled(out, (a, b), data)
+        if out.dtype is not dtype or type(out) is not type(like._data):
+            out = settled(out, (a, b), like._data)
             dtype = out.dtype
         result = _new(type(like))
         result._data = out
@@ -254,7 +257,7 @@ def _own(setting: Any) -> Any:
 def _keeper(op: Op) -> Call:
     """What the two rules of a binary operation keep, for those parents p and q that want a gradient."""
     if op.needs == ((), ()):
-        return lambda x, y, out, p, q: _NOTHING
+        return lambda x, y, out, p, q: (() if p is not None else None, () if q is not None else None)
     if op.needs == (("y",), ("x",)):
         return lambda x, y, out, p, q: ((y,) if p is not None else None, (x,) if q is not None else None)
     pick_x, pick_y = picker(op, op.needs[0]), picker(op, op.needs[1])

@@ -11,7 +11,7 @@ Nothing recurses, so a chain of 20,000 operations is as good as one of three.  `
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from .backend import module_of
@@ -30,7 +30,7 @@ class Step:
     __slots__ = ("node", "gradient", "contributions")
     node: Node
     gradient: Any
-    contributions: Sequence[Any]
+    contributions: list[Any]
 
     def __repr__(self) -> str:
         name = self.node.op.name if self.node.op else "leaf"
@@ -60,56 +60,47 @@ def walk(
         op, extras = node.op, node.extras
         if node in until:
             if gradient is not None:
-                step.node, step.gradient, step.contributions = node, gradient, ()
+                step.node, step.gradient, step.contributions = node, gradient, []
                 yield step
             continue
-        shown = every or extras is not None
         if gradient is not None:
             if extras is not None:
                 for hook in extras.hooks:
                     gradient = hook(gradient)
             contributions: list[Any] = []
             if op is not None:
-                parents, kept = node.parents or (), node.kept
-                pulled = _pulled(node, op, gradient, create_graph) if create_graph or op.joint is not None else None
-                for i, parent in enumerate(parents):
-                    if parent is None:
-                        contributions.append(None)
-                        continue
-                    if pulled is not None:
-                        contribution = pulled[i]
+                parents = node.parents or ()
+                try:
+                    if create_graph:
+                        with enable_grad():
+                            contributions = _recorded(node, op, gradient)
                     else:
-                        rule, values = op.rules[i], kept[i]
-                        try:  # (a call with a star costs 0.1 us more)
-                            if not values:
-                                contribution = rule(gradient)
-                            elif len(values) == 1:
-                                contribution = rule(gradient, values[0])
-                            else:
-                                contribution = rule(gradient, *values)
-                        except Exception as error:
-                            error.add_note(f"in the backward rule of {made_by(node)}")
-                            raise
-                    if contribution is not None:
-                        shape = parent.shape
-                        if contribution.shape != shape or contribution.dtype is not parent.dtype or not shape:
-                            contribution = _fitted(contribution, parent, node, gradient)
-                        so_far = pending.get(parent)
-                        if so_far is None:
-                            pending[parent] = contribution
-                        elif parent in ours:
-                            so_far += contribution
-                        elif create_graph:
-                            with enable_grad():
-                                pending[parent] = so_far + contribution
-                        elif shape:  # the first one may be somebody else's array: make our own sum
+                        contributions = op.pull(gradient, node.kept, parents)
+                except Exception as error:
+                    error.add_note(f"in the backward rule of {made_by(node)}")
+                    raise
+                for i, parent in enumerate(parents):
+                    contribution = contributions[i]
+                    if contribution is None or parent is None:
+                        contributions[i] = None
+                        continue
+                    shape = parent.shape
+                    if contribution.shape != shape or contribution.dtype is not parent.dtype or not shape:
+                        contributions[i] = contribution = _fitted(contribution, parent, node, gradient)
+                    so_far = pending.get(parent)
+                    if so_far is None:
+                        pending[parent] = contribution
+                    elif parent in ours:
+                        so_far += contribution
+                    elif create_graph:
+                        with enable_grad():
                             pending[parent] = so_far + contribution
-                            ours.add(parent)
-                        else:  # of two 0-d arrays NumPy makes a scalar
-                            pending[parent] = module_of(so_far).asarray(so_far + contribution)
-                    if shown:
-                        contributions.append(contribution)
-            if shown:
+                    elif shape:  # the first one may be somebody else's array: make our own sum
+                        pending[parent] = so_far + contribution
+                        ours.add(parent)
+                    else:  # of two 0-d arrays NumPy makes a scalar
+                        pending[parent] = module_of(so_far).asarray(so_far + contribution)
+            if every or extras is not None:
                 step.node, step.gradient, step.contributions = node, gradient, contributions
                 del gradient, contributions
                 yield step
@@ -172,25 +163,6 @@ def made_by(node: Node) -> str:
     return f"{node.op.name if node.op else 'a leaf'} ({describe(node.code, node.offset)})"
 
 
-def _pulled(node: Node, op: Op, gradient: Any, create_graph: bool) -> list[Any]:
-    """The contributions of a joint rule, or of any rule on tensors."""
-    assert node.parents is not None
-    try:
-        if not create_graph:
-            return _joint(op, gradient, node.parents, node.kept[0])
-        with enable_grad():
-            return _recorded(node, op, gradient)
-    except Exception as error:
-        error.add_note(f"in the backward rule of {made_by(node)}")
-        raise
-
-
-def _joint(op: Op, gradient: Any, parents: Sequence[Node | None], kept: dict[str, Any]) -> list[Any]:
-    asked = {name: kept[name] for name in op.needs[0]}
-    assert op.joint is not None
-    return list(op.joint(gradient, needs=tuple(parent is not None for parent in parents), **asked))
-
-
 def _recorded(node: Node, op: Op, gradient: Traced) -> list[Any]:
     """The same rules on tensors, so that they record themselves: kept arrays become tensors again."""
     parents = node.parents
@@ -217,7 +189,7 @@ def _recorded(node: Node, op: Op, gradient: Traced) -> list[Any]:
         inputs = [values[op.arguments[i]] for i in op.traced]
         return _through_reference(op, values, inputs, gradient)
     if op.joint is not None:
-        return _joint(op, gradient, parents, {n: rebuilt(n, v) for n, v in node.kept[0].items()})
+        return op.pull(gradient, ({n: rebuilt(n, v) for n, v in node.kept[0].items()},), parents)
     return [
         None if parent is None else rule(gradient, *[rebuilt(n, v) for n, v in zip(need, values)])
         for rule, need, values, parent in zip(op.rules, op.needs, node.kept, parents)

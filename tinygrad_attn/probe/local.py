@@ -10,7 +10,7 @@ import numpy as np
 
 from ..backend import module_of, to_host
 from ..graph import Node, Traced
-from ..walk import _joint, sum_to
+from ..walk import sum_to
 from ..where import describe
 
 
@@ -63,10 +63,9 @@ def pull(node: Node, gradient: Any, position: int | None = None, kept: Any = Non
     if op is None or parents is None:
         return []
     wanted = tuple(parent is not None and position in (None, i) for i, parent in enumerate(parents))
-    if op.joint is not None:
-        found = _joint(op, gradient, [parent if want else None for parent, want in zip(parents, wanted)], kept[0])
-    else:
-        found = [op.rules[i](gradient, *kept[i]) if want else None for i, want in enumerate(wanted)]
+    if op.joint is None:
+        kept = tuple(values if want else None for values, want in zip(kept, wanted))
+    found = op.pull(gradient, kept, tuple(parent if want else None for parent, want in zip(parents, wanted)))
     module = module_of(gradient)
     return [
         None if value is None or not want or parent is None else sum_to(module.asarray(value), parent.shape)
