@@ -1,0 +1,69 @@
+"""Which operation made the first NaN or Inf?  One more pass that looks at every value.
+
+Every result has the class of its inputs, so parameters of a watching class make the whole forward pass
+watch itself.  Ordinary training pays nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..backend import module_of
+from ..graph import Traced
+from ..mode import drawing
+from ..module import Module
+from ..ops.loss import cross_entropy
+from ..tensor import Tensor
+from ..walk import made_by, walk
+
+
+class _Found(Exception):
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+def first_bad(model: Module, tokens: Any, targets: Any, draws: Callable[[], Any]) -> str:
+    """Names the first parameter, operation or backward rule that is not finite for this batch."""
+    for name, parameter in model.named_parameters():
+        if not _finite(parameter._data):
+            return f"the parameter {name} is not finite"
+    seen: list[Any] = []
+
+    class Watching(Tensor):
+        """Notes tensors whose values are not finite."""
+
+        __slots__ = ()
+
+        @property
+        def _data(self) -> Any:
+            return Traced._data.__get__(self)  # type: ignore[attr-defined]
+
+        @_data.setter
+        def _data(self, array: Any) -> None:
+            Traced._data.__set__(self, array)  # type: ignore[attr-defined]
+            if not seen and not _finite(array):
+                seen.append(self)
+
+    parameters = model.parameters()
+    try:
+        for parameter in parameters:
+            parameter.__class__ = Watching
+        with drawing(draws), np.errstate(all="ignore"):
+            loss = cross_entropy(model(tokens), targets)
+    finally:
+        for parameter in parameters:
+            parameter.__class__ = Tensor
+    if seen:
+        return f"the first value that is not finite is the result of {made_by(seen[0]._node)}"
+    ones = module_of(loss._data).ones_like(loss._data)
+    with np.errstate(all="ignore"):
+        for step in walk({loss._node: ones}):
+            if _finite(step.gradient) and not all(_finite(part) for part in step.contributions if part is not None):
+                return f"all values are finite; the first gradient that is not comes from {made_by(step.node)}"
+    return "each gradient is finite, but their sum of squares is not: the loss is too steep here"
+
+
+def _finite(array: Any) -> bool:
+    return bool(module_of(array).isfinite(array).all())

@@ -1,0 +1,120 @@
+"""What a run is made of: one frozen record, kept in its run.json, from which everything else follows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from ..nn import MiniGPT
+from ..optim import AdamW
+from .tasks import AgreementRows, Copy, Induction, Reverse, Task
+from .text import Text
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of one training run.  Two runs with equal settings (and workers) on one machine are equal bit for bit.
+
+    batch: rows in a step, over all workers.  accumulate: in how many parts a worker takes its share, to save memory.
+    warmup: steps until `lr` is reached; from there half a cosine down to floor * lr.  clip: the largest gradient norm."""
+
+    task: str
+    steps: int = 500
+    batch: int = 64
+    lr: float = 1e-3
+    seed: int = 0
+    accumulate: int = 1
+    warmup: int = 20
+    floor: float = 0.1
+    weight_decay: float = 0.1
+    clip: float = 1.0
+    dropout: float = 0.0
+    context: int = 64  # of `text`; the other tasks' rows have a length of their own
+    d_model: int = 64
+    n_heads: int = 4
+    n_layers: int = 2
+    dtype: str = "float32"
+    text: str | None = None  # a file to train `text` on
+    text_digest: str | None = None  # so that a run is never continued on another text
+    eval_every: int = 100
+    save_every: int = 100
+    keep: int = 3  # checkpoints
+
+    def __post_init__(self) -> None:
+        """Errors: ValueError naming the setting."""
+        for name, least in (("steps", 1), ("batch", 1), ("accumulate", 1), ("eval_every", 1), ("save_every", 1), ("keep", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+        if self.task not in TASKS:
+            raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {self.task!r}")
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"dropout: expected a rate from 0 to below 1, got {self.dropout}")
+        if not self.lr > 0.0 or not self.clip > 0.0:
+            raise ValueError(f"expected a positive lr and clip, got {self.lr} and {self.clip}")
+        if self.dtype not in ("float32", "float64"):
+            raise ValueError(f"dtype: expected float32 or float64, got {self.dtype!r}")
+        if self.text is not None and self.task != "text":
+            raise ValueError(f"text: only the task `text` reads a file, not {self.task!r}")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed: expected a whole number from 0 to 2^63 - 1, got {self.seed}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Settings:
+        """Errors: ValueError naming unknown settings."""
+        unknown = sorted(set(values) - {field.name for field in fields(cls)})
+        if unknown:
+            raise ValueError(f"unknown settings: {', '.join(unknown)}; written by another version?")
+        return cls(**values)
+
+
+TASKS = {"agreement": AgreementRows, "copy": Copy, "reverse": Reverse, "induction": Induction, "text": Text}
+
+# What each task needs to be learnt, where it differs from the defaults above.
+PRESETS: dict[str, dict[str, Any]] = {
+    "agreement": {"steps": 200, "n_layers": 1},
+    "copy": {"steps": 600},
+    "reverse": {"steps": 600},
+    "induction": {"steps": 1500},
+    "text": {"steps": 2000, "batch": 16, "n_layers": 4, "warmup": 100, "eval_every": 200, "save_every": 200},
+}
+
+
+def preset(task: str, **changes: Any) -> Settings:
+    """The settings that suit a task, with some changed.
+
+    >>> preset("copy", seed=3).steps
+    600
+    """
+    if task not in TASKS:
+        raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {task!r}")
+    return Settings(task, **{**PRESETS[task], **changes})
+
+
+def task_of(settings: Settings) -> tuple[Settings, Task]:
+    """The task, and the settings with what only the task knows filled in.
+
+    Errors: ValueError where the text is not the one that the settings were made with."""
+    if settings.task != "text":
+        task = TASKS[settings.task](settings.seed)
+        return replace(settings, context=task.context), task
+    text = Text(settings.seed, settings.context, settings.text)
+    if settings.text_digest not in (None, text.digest):
+        raise ValueError(f"{text.called}: not the text that this run was trained on (its contents differ)")
+    return replace(settings, text_digest=text.digest), text
+
+
+def model_of(settings: Settings, task: Task) -> MiniGPT:
+    """The untrained model."""
+    model = MiniGPT(
+        len(task.vocabulary), task.context, settings.d_model, settings.n_heads, settings.n_layers,
+        seed=settings.seed, dropout=settings.dropout,
+    )  # fmt: skip
+    return model if settings.dtype == "float32" else model.astype(settings.dtype)
+
+
+def optimizer_of(settings: Settings, model: MiniGPT) -> AdamW:
+    """AdamW that decays matrices only: a gain or a bias has no reason to be small."""
+    return AdamW(model.parameters(), settings.lr, weight_decay=settings.weight_decay, matrices_only=True)
