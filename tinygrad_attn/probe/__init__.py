@@ -2,6 +2,7 @@
 
     watch      value and gradient of named intermediates, every head apart
     zeros      why entries of a gradient read 0: structural, underflow, rounding
+    stepper    backward node by node, forth and back: rule, line, gradients, local Jacobian
     ledger     one gradient broken down by the routes it came along
     meters     how saturated the softmax of each head is; Recorder: during training, with an alarm
     compare    the same model with and without 1/sqrt(d_k), along the chain
@@ -13,6 +14,7 @@ from .lens import Form, Lens, form, lens
 from .meters import Meter, meters
 from .recorder import Alarm, Recorder, meters_table, read_history
 from .small import KINDS
+from .stepper import Stepper, stepper
 from .twin import Twin, compare
 from .watch import watch
 from .zeros import zeros

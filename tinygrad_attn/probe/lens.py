@@ -52,7 +52,7 @@ def form(W_Q: Any, W_K: Any) -> Form:
         raise ValueError(f"form: expected W_Q and W_K of one shape (d_model, d_k), got {W_Q.shape} and {W_K.shape}")
     M = W_Q @ W_K.T
     # W = Q R: M = Q_q (R_q R_k^T) Q_k^T, so its singular values are those of a small (d_k, d_k) matrix
-    small = np.linalg.qr(W_Q, "r") @ np.linalg.qr(W_K, "r").T
+    small = np.asarray(np.linalg.qr(W_Q, mode="r")) @ np.asarray(np.linalg.qr(W_K, mode="r")).T
     singular = np.linalg.svd(small, compute_uv=False)
     bound = (singular[0] if singular.size else 0.0) * max(W_Q.shape) * np.finfo(np.float64).eps
     S, A = (M + M.T) / 2, (M - M.T) / 2

@@ -18,6 +18,7 @@ _STYLE = """
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:72rem;padding:1rem;font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}
 h1{font-size:1.3rem;margin:.2rem 0 .6rem}h2{font-size:1.05rem;margin:1.2rem 0 .4rem}
+h3{font-size:.9rem;color:var(--dim);margin:.6rem 0 .2rem}h1,h2,h3{overflow-wrap:anywhere}
 p{margin:.4rem 0}.dim,.note{color:var(--dim);font-size:.9rem}.bad{color:var(--bad)}
 .scroll{overflow-x:auto;max-width:100%}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.88rem}

@@ -1,0 +1,63 @@
+"""The stepper in a terminal: one key per move."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+HELP = "n or Enter: on   p: back   12: to step 12   /text: find   h: write step.html   q: leave"
+
+
+def run(stepper: Any, ask: Any = None, show: Any = print) -> None:
+    """Show the step, ask, move; until q or the end of input.  ask(prompt) -> what was typed."""
+    ask = ask or _ask
+    show(HELP)
+    while True:
+        show(f"\n{stepper}\n")
+        try:
+            typed = ask("> ").strip()
+        except (EOFError, KeyboardInterrupt):
+            return
+        try:
+            if typed in ("q", "quit"):
+                return
+            if typed in ("", "n", "\x1b[C", "\x1b[B"):
+                stepper.next()
+            elif typed in ("p", "\x1b[D", "\x1b[A"):
+                stepper.back()
+            elif typed.startswith("/"):
+                stepper.find(typed[1:])
+            elif typed == "h":
+                stepper.to_html("step.html")
+                show("wrote step.html")
+            elif typed.lstrip("-").isdigit():
+                stepper.go(int(typed) - 1 if int(typed) > 0 else int(typed))
+            else:
+                show(HELP)
+        except (IndexError, KeyError) as error:
+            show(str(error.args[0]))
+
+
+def _ask(prompt: str) -> str:
+    """A line; on a terminal that allows it, the keys n, p, q, h and the arrows act at once."""
+    try:
+        import termios
+        import tty
+
+        number = sys.stdin.fileno()
+        before = termios.tcgetattr(number)
+    except (ImportError, OSError, ValueError):
+        return input(prompt)
+    try:
+        tty.setcbreak(number)
+        key = sys.stdin.read(1)
+        if key == "\x1b":
+            key += sys.stdin.read(2)
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+    if key == "" or key == "\x04":
+        raise EOFError
+    if key in "npqh\n\r" or key.startswith("\x1b"):
+        return key
+    print(f"{prompt}{key}", end="", flush=True)
+    return key + input()
