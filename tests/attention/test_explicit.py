@@ -137,3 +137,9 @@ def test_all_scores_come_from_one_product():
     out, _ = ta.scaled_dot_product_attention(q, q, q)
     names = [step.node.op.name for step in ta.steps(out.sum()) if step.node.op]
     assert names.count("matmul") == 2  # q k^T, and weights v
+
+
+def test_the_jacobian_of_softmax_is_p_i_delta_ij_minus_p_j():
+    x = rng.standard_normal(5)
+    p = ta.softmax(ta.Tensor(x)).numpy()
+    assert_allclose(ta.jacobian(ta.softmax, x).numpy(), np.diag(p) - np.outer(p, p), rtol=1e-12, atol=1e-15)

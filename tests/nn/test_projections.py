@@ -76,3 +76,22 @@ def test_the_bilinear_form_has_rank_d_k_and_the_tied_one_is_positive_semidefinit
         assert np.linalg.matrix_rank(M) == 16
         eigenvalues = np.linalg.eigvalsh((M + M.T) / 2)
         assert (eigenvalues.min() >= -1e-12) == (tie == "qk")
+
+
+def test_four_heads_are_one_wide_matrix():
+    """Per-head matrices (64 x 16) and one concatenated W_QKV (64 x 192): equal outputs and gradients."""
+    one = wide(MHA(64, 4, 0, packed=True))
+    x = tokens(10, 64)
+    heads = [
+        [ta.Tensor(one.W_QKV.numpy()[:, 64 * part + 16 * h :][:, :16], requires_grad=True) for part in range(3)] for h in range(4)
+    ]
+    W_O = ta.Tensor(one.W_O.numpy(), requires_grad=True)
+    mixes = [ta.scaled_dot_product_attention(*(x @ W for W in head))[0] for head in heads]
+    out = ta.concatenate(mixes, axis=-1) @ W_O
+    assert_allclose(one(x).numpy(), out.numpy(), rtol=1e-11, atol=1e-12)
+    (one(x) ** 2).sum().backward()
+    (out**2).sum().backward()
+    joined = np.concatenate([head[part].grad.numpy() for part in range(3) for head in heads], axis=1)
+    assert one.W_QKV.shape == joined.shape == (64, 192)
+    assert_allclose(one.W_QKV.grad.numpy(), joined, rtol=1e-9, atol=1e-9)
+    assert_allclose(one.W_O.grad.numpy(), W_O.grad.numpy(), rtol=1e-9, atol=1e-9)
