@@ -28,6 +28,7 @@ from ..functions import softmax
 from ..mode import watching
 from ..show.table import Column, Table, number, percent
 from ..tensor import Tensor
+from ..train.workers import one_thread_blas
 
 KEYS, D_V, D_MODEL = 16, 16, 64
 DEAD = 1e-3  # a row of dL/dS with a smaller norm moves no attention
@@ -92,14 +93,16 @@ def vanishing(
     >>> print(table(vanishing(widths=[16], rows=2_000, draws=20)))  # doctest: +ELLIPSIS
     Vanishing gradients: ...
     """
-    samples, total = [], 2 * len(widths)
-    for i, d_k in enumerate(widths):
-        rng = np.random.default_rng([seed, d_k])
-        scaled, unscaled = _score_gradients(rng, d_k, max(rows // KEYS, 1))
-        on_step(2 * i + 1, total)
-        unscaled.query_ratio = _query_ratios(rng, d_k, draws)
-        on_step(2 * i + 2, total)
-        samples += [scaled, unscaled]
+    samples: list[Sample] = []
+    total = 2 * len(widths)
+    with one_thread_blas():  # many small products
+        for i, d_k in enumerate(widths):
+            rng = np.random.default_rng([seed, d_k])
+            scaled, unscaled = _score_gradients(rng, d_k, max(rows // KEYS, 1))
+            on_step(2 * i + 1, total)
+            unscaled.query_ratio = _query_ratios(rng, d_k, draws)
+            on_step(2 * i + 2, total)
+            samples += [scaled, unscaled]
     return samples
 
 

@@ -28,7 +28,8 @@ def attention_picture(weights: np.ndarray, words: Sequence[str], answer: str) ->
 
     mean = weights.mean(axis=0)
     hidden = np.triu(np.ones((n, n), bool), 1)
-    top.imshow(np.where(hidden, np.nan, mean), cmap=_with_hidden(), vmin=0, vmax=1, aspect="auto")
+    top.set_facecolor(HIDDEN)
+    top.imshow(np.ma.masked_where(hidden, mean), cmap=BLUES, vmin=0, vmax=1, aspect="auto")
     _frame(top, words, words, "key: the token that is looked at")
     top.set_ylabel("query: the token that looks", color=QUIET)
     top.set_title(f"Where does the blank look?  It answers {answer}", loc="left", color=INK, fontsize=15, weight="bold", pad=12)
@@ -39,7 +40,7 @@ def attention_picture(weights: np.ndarray, words: Sequence[str], answer: str) ->
     top.text(n - 1, 0, "hidden: tokens\nto come", ha="right", va="center", color=QUIET, fontsize=11)
 
     rows = np.vstack([weights[:, -1], mean[-1]])  #  (heads + 1, n)
-    bottom.imshow(rows, cmap=_with_hidden(), vmin=0, vmax=1, aspect="auto")
+    bottom.imshow(rows, cmap=BLUES, vmin=0, vmax=1, aspect="auto")
     _frame(bottom, words, [*(f"head {h}" for h in range(heads)), "mean"], "")
     bottom.set_title("Row 7, head by head", loc="left", color=INK, fontsize=13, weight="bold")
     bottom.axhline(heads - 0.5, color="white", lw=5)
@@ -92,17 +93,11 @@ def _half(axes: Any, x: int, logs: np.ndarray, bottom: float, top: float, side: 
     """Half a violin: a histogram of log10 norms, smoothed a little, with its median as a dot."""
     counts, edges = np.histogram(logs, bins=120, range=(bottom, top))
     kernel = np.exp(-0.5 * (np.arange(-4, 5) / 1.5) ** 2)
-    density = np.convolve(counts, kernel / kernel.sum(), mode="same")
-    height = 0.42 * density / density.max()
+    density = np.convolve(np.pad(counts, 4, "edge"), kernel / kernel.sum(), mode="valid")
+    height = 0.42 * density / max(density.max(), 1e-9)
     centres = (edges[1:] + edges[:-1]) / 2
     axes.fill_betweenx(centres, x + side * 0.02, x + side * (0.02 + height), color=colour, alpha=0.75, lw=0, zorder=2)
     axes.plot(x + side * 0.02, np.median(logs), "o", ms=8, color=colour, mec="white", mew=1.5, zorder=3)
-
-
-def _with_hidden() -> Any:
-    colours = BLUES.copy()
-    colours.set_bad(HIDDEN)
-    return colours
 
 
 def _frame(axes: Any, columns: Sequence[str], rows: Sequence[str], label: str) -> None:

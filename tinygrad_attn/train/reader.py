@@ -23,6 +23,7 @@ from ..nn import Block, Embedding, LayerNorm, Linear
 from ..optim import Adam
 from ..tensor import Tensor
 from .agreement import ASKED_AT, BLANK_AT, LENGTH, VOCABULARY, Agreement, Ints, Split
+from .workers import one_thread_blas
 
 STEPS = 100  # batches of 64: half of them would do (100 % on held-out sentences from about step 40)
 
@@ -61,13 +62,14 @@ def learn(
     """Train `reader` with Adam on batches of the task's training sentences.  on_step(step, loss) after each."""
     rng = np.random.default_rng(seed)
     optimizer = Adam(reader.parameters(), lr)
-    for step in range(1, steps + 1):
-        tokens, labels = task.train.batch(rng, batch)
-        loss = cross_entropy(reader(tokens), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        on_step(step, loss.item())
+    with one_thread_blas():  # for matrices of 64 columns more threads only wait for each other
+        for step in range(1, steps + 1):
+            tokens, labels = task.train.batch(rng, batch)
+            loss = cross_entropy(reader(tokens), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            on_step(step, loss.item())
 
 
 @dataclass
