@@ -1,0 +1,46 @@
+"""README.md keeps its word: two commands, a picture, an example that runs and prints what it says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, flags=re.DOTALL)
+
+
+def test_there_are_exactly_two_set_up_commands_of_one_line_each():
+    commands = [text.strip() for language, text in BLOCKS if language == "sh"]
+    assert len(commands) == 2 and not any("\n" in command for command in commands)
+    assert all(command.startswith("python3 -m venv ") for command in commands)
+    assert "[viz]" in commands[0] and commands[0].endswith("tinygrad-attn demo")
+    assert "[test]" in commands[1] and commands[1].endswith("python -m pytest")
+
+
+def test_the_example_is_ten_lines_and_prints_what_is_shown():
+    (code,) = [text for language, text in BLOCKS if language == "python"]
+    (shown,) = [text for language, text in BLOCKS if language == ""]
+    assert len(code.splitlines()) <= 10
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown in printed
+    scaled = subprocess.run(
+        [sys.executable, "-c", code.replace(", scale=1.0", "")], capture_output=True, text=True, check=True
+    ).stdout
+    without = re.search(r"Delete `scale=1.0`, and it hands on (\S+)\.\n", TEXT)
+    assert without and f"mul        (16, 16)   median |g| {without[1]}" in scaled
+
+
+def test_every_file_and_folder_it_names_is_there():
+    links = [*re.findall(r'src="([^"]+)"', TEXT), *re.findall(r"\]\(([^)#:]+)\)", TEXT)]
+    assert len(links) >= 3
+    assert all((ROOT / link).exists() for link in links)
+    drawing = next(text for language, text in BLOCKS if language == "mermaid")
+    for room in re.findall(r"\b[a-z]+(?:/|\.py)", drawing.replace("<br/>", " ")):
+        assert (ROOT / "tinygrad_attn" / room).exists(), room
+
+
+def test_the_pictures_are_small_and_described():
+    for name in re.findall(r'src="([^"]+)"', TEXT):
+        assert (ROOT / name).stat().st_size < 200_000
+    assert TEXT.count("<img") == TEXT.count("alt=")
