@@ -83,7 +83,8 @@ def test_four_heads_are_one_wide_matrix():
     one = wide(MHA(64, 4, 0, packed=True))
     x = tokens(10, 64)
     heads = [
-        [ta.Tensor(one.W_QKV.numpy()[:, 64 * part + 16 * h :][:, :16], requires_grad=True) for part in range(3)] for h in range(4)
+        [ta.Tensor(one.W_QKV.numpy()[:, 64 * part + 16 * h :][:, :16], requires_grad=True) for part in range(3)]
+        for h in range(4)
     ]
     W_O = ta.Tensor(one.W_O.numpy(), requires_grad=True)
     mixes = [ta.scaled_dot_product_attention(*(x @ W for W in head))[0] for head in heads]

@@ -29,7 +29,7 @@ def _reference(
 
 def _vjp(
     g: Array,
-    needs: tuple[bool, ...],
+    needs: tuple[bool, bool, bool, bool],
     q: Array,
     k: Array,
     v: Array,
@@ -104,7 +104,7 @@ def _fill_watched(out: Tensor, arguments: tuple[Any, ...]) -> None:
     if out._node is None:
         attend(*arguments)
         return
-    copies = [Tensor(x, requires_grad=True) if isinstance(x, Traced) else x for x in arguments[:4]]
+    copies: list[Any] = [Tensor(x, requires_grad=True) if isinstance(x, Traced) else x for x in arguments[:4]]
     with enable_grad():
         shadow, _ = attend(*copies, *arguments[4:])
 
