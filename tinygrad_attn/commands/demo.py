@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         table.to_csv(out / f"{name}.csv")
     pictures, excuse = _pictures(out, found, samples)
 
-    screen.print(f"\n[bold]Written to {out}[/bold]")
+    screen.print(f"\nWritten to {out}", style="bold")
     screen.print(" ".join(written + pictures))
     if excuse:
         screen.print(excuse)
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _learn(screen: Console, seed: int) -> Reading:
-    screen.print("[bold]1. A causal attention block learns agreement[/bold]\n")
+    screen.print("1. A causal attention block learns agreement\n", style="bold")
     screen.print(f"{SENTENCE}   bare or -s?")
     screen.print("Only the pronoun at position 6 decides; those at 0 and 3 are bait.\n")
     with progress(screen, "training", STEPS) as update:
@@ -69,13 +69,13 @@ def _learn(screen: Console, seed: int) -> Reading:
     screen.print("Each held-out sentence asks for a verb-pronoun pair that was never trained.", style="dim")
     screen.print(f"{SENTENCE}   the answer: {found.answer} (probability {found.probability:.4f})\n")
     screen.print(row7_table(found))
-    screen.print("\n[bold]2. Every step of attention, and the gradient that reaches it[/bold]\n")
+    screen.print("\n2. Every step of attention, and the gradient that reaches it\n", style="bold")
     screen.print(trace_table(found))
     return found
 
 
 def _vanish(screen: Console, seed: int) -> list[Sample]:
-    screen.print("\n[bold]3. The same attention without 1/sqrt(d_k)[/bold]\n")
+    screen.print("\n3. The same attention without 1/sqrt(d_k)\n", style="bold")
     with progress(screen, "measuring", 8) as update:
         samples = vanishing(seed=seed, on_step=lambda done, total: update(done, ""))
     screen.print(vanishing_table(samples))
@@ -89,7 +89,7 @@ def _pictures(out: Path, found: Reading, samples: list[Sample]) -> tuple[list[st
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        return [], "No pictures: they need matplotlib (pip install matplotlib, or this package with [viz])."
+        return [], "No pictures without matplotlib: pip install matplotlib, or this package with [viz]."
     from ..show.pictures import attention_picture, gradient_picture
 
     attention_picture(found.weights, SENTENCE.split(), found.answer).savefig(out / "attention.png")

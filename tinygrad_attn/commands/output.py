@@ -15,7 +15,7 @@ from ..cli import CommandError
 
 def console(quiet: bool = False) -> Console:
     """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet."""
-    return Console(quiet=quiet, highlight=False, soft_wrap=False)
+    return Console(quiet=quiet, highlight=False, markup=False)  # markup would eat the [brackets] of a path
 
 
 @contextmanager
