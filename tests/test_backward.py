@@ -188,9 +188,19 @@ class TestEdits:
 
     @pytest.mark.parametrize(
         "f",
-        [lambda x: x * x, lambda x: x / x, lambda x: 1 / x, ta.log, lambda x: x**2, ta.gelu, ta.layer_norm, lambda x: x[None] @ x,
-         lambda x: ta.einsum("i,i->i", x, x), lambda x: x[:1]],
-    )  # fmt: skip
+        [
+            lambda x: x * x,
+            lambda x: x / x,
+            lambda x: 1 / x,
+            ta.log,
+            lambda x: x**2,
+            ta.gelu,
+            ta.layer_norm,
+            lambda x: x[None] @ x,
+            lambda x: ta.einsum("i,i->i", x, x),
+            lambda x: x[:1],
+        ],
+    )
     @pytest.mark.parametrize("edit", ["data", "in place"])
     def test_an_edit_of_what_was_kept_is_named(self, f, edit: str) -> None:
         w = leaf(1.0, 2.0).named("w")

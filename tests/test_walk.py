@@ -165,7 +165,12 @@ class TestMemory:
         x, y, c = leaf(1.0, 2.0), leaf(3.0, 4.0), leaf(5.0, 6.0).detach()
 
         def kept(out: ta.Tensor) -> list[np.ndarray]:
-            parts = [part for values in out._node.kept if values for part in (values.values() if isinstance(values, dict) else values)]
+            parts = [
+                part
+                for values in out._node.kept
+                if values
+                for part in (values.values() if isinstance(values, dict) else values)
+            ]
             return [part for part in parts if isinstance(part, np.ndarray)]
 
         assert kept(x + y) == [] and kept(x - y) == [] and kept(-x) == [] and kept(x.sum()) == [] and kept(x * 2.0) == []

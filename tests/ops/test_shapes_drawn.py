@@ -67,7 +67,13 @@ def test_matmul_of_every_pair_of_ranks(shapes: Any) -> None:
     A, B = (a[None, :] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)  # both as matrices
     G = g.reshape(np.matmul(A, B).shape)
     for grad, right in ((x.grad, G @ B.swapaxes(-1, -2)), (y.grad, A.swapaxes(-1, -2) @ G)):
-        matrix = (1, *grad.shape) if grad is x.grad and a.ndim == 1 else (*grad.shape, 1) if grad is y.grad and b.ndim == 1 else grad.shape
+        matrix = (
+            (1, *grad.shape)
+            if grad is x.grad and a.ndim == 1
+            else (*grad.shape, 1)
+            if grad is y.grad and b.ndim == 1
+            else grad.shape
+        )
         np.testing.assert_allclose(grad.numpy(), unbroadcast(right, matrix).reshape(grad.shape), rtol=1e-12, atol=1e-13)
 
 
