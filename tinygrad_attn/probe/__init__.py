@@ -7,8 +7,11 @@
     meters     how saturated the softmax of each head is; Recorder: during training, with an alarm
     compare    the same model with and without 1/sqrt(d_k), along the chain
     lens       M = W_Q W_K^T per head: rank, singular values, symmetric and antisymmetric share
+    doctor     what is wrong here: where, why it matters, what to change
 """
 
+from .doctor import doctor
+from .finding import Finding, Report
 from .ledger import Ledger, ledger
 from .lens import Form, Lens, form, lens
 from .meters import Meter, meters

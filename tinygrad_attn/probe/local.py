@@ -30,7 +30,7 @@ def ordered(root: Node, who: str) -> list[Node]:
     """All nodes that `root` depends on, consumers before parents, `root` first.
 
     Errors: RuntimeError when backward has released the graph already."""
-    waiting, stack = {root: 0}, [root]
+    found, stack = {root}, [root]
     while stack:
         node = stack.pop()
         if node.parents is None:
@@ -38,22 +38,10 @@ def ordered(root: Node, who: str) -> list[Node]:
                 f"{who}: too late, the graph is released: backward() went through {made(node)} already; call {who} "
                 f"before backward(), or backward(retain_graph=True)"
             )
-        for parent in node.parents:
-            if parent is not None:
-                if parent not in waiting:
-                    waiting[parent] = 0
-                    stack.append(parent)
-                waiting[parent] += 1
-    order, ready = [], [root]
-    while ready:
-        node = ready.pop()
-        order.append(node)
-        for parent in node.parents or ():
-            if parent is not None:
-                waiting[parent] -= 1
-                if not waiting[parent]:
-                    ready.append(parent)
-    return order
+        new = [parent for parent in node.parents if parent is not None and parent not in found]
+        found.update(new)
+        stack += new
+    return sorted(found, key=lambda node: -node.made)  # a node is made after its parents
 
 
 def pull(node: Node, gradient: Any, position: int | None = None, kept: Any = None) -> list[Any]:
