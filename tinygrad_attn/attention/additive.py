@@ -21,7 +21,7 @@ from ..ops.elementwise import where
 from ..ops.shape import expand_dims
 from ..tensor import Tensor
 from .explicit import weigh
-from .hidden import all_finite, without_unseen
+from .hidden import all_finite, pairs, without_unseen
 from .inputs import as_tensors, bias_of, float32, keys_fit, scores_shape
 from .masks import Causal, causal_offset, checked, visible
 from .pattern import pattern_of
@@ -65,19 +65,19 @@ def additive_attention(
     offset = causal_offset(causal, *shape[-2:])
     keep = visible(checked(mask, shape, q._data), offset, shape, q._data)  # (..., n_q, n_k)
     pattern = pattern_of(shape, dropout, q._data)
-    guard = keep is not None and not all_finite(q, k, v)
+    seen_pairs = None if keep is None or all_finite(q, k, v) else pairs(keep, *shape[-2:])
     dtype = np.result_type(q.dtype, k.dtype)
     q, k, W_q, W_k, w = (float32(x) for x in (q, k, W_q, W_k, w))
-    if guard and keep is not None:
-        q, k = without_unseen(q, k, keep)
+    if seen_pairs is not None:
+        q, k = without_unseen(q, k, seen_pairs)
     from_q = expand_dims(q @ W_q, -2)  #                                  (..., n_q, 1, d_a)
     from_k = expand_dims(k @ W_k, -3)  #                                  (..., 1, n_k, d_a)
-    pairs = from_q + from_k  #                                            (..., n_q, n_k, d_a)
-    if guard and keep is not None:
-        pairs = where(keep[..., None], pairs, 0.0)  #                     hidden pairs never meet tanh
-    hidden = tanh(pairs).named("hidden")  #                               (..., n_q, n_k, d_a)
+    both = from_q + from_k  #                                             (..., n_q, n_k, d_a)
+    if seen_pairs is not None:
+        both = where(seen_pairs[..., None], both, 0.0)  #                 hidden pairs never meet tanh
+    hidden = tanh(both).named("hidden")  #                                (..., n_q, n_k, d_a)
     scores = (hidden @ w).named("scores")  #                              (..., n_q, n_k, d_a) @ (d_a,)
-    return weigh(scores, v, bias_of(bias, shape), keep, guard, pattern, dtype)
+    return weigh(scores, v, bias_of(bias, shape), keep, seen_pairs, pattern, dtype)
 
 
 def _check_weights(q: Tensor, k: Tensor, W_q: Tensor, W_k: Tensor, w: Tensor) -> None:

@@ -22,7 +22,7 @@ from ..ops.elementwise import astype
 from ..ops.mask import masked_fill
 from ..ops.softmax import softmax
 from ..tensor import Tensor
-from .hidden import all_finite, seen_mix, seen_scores
+from .hidden import all_finite, pairs, seen_mix, seen_scores
 from .inputs import bias_of, float32, scale_of, scores_shape, tensors
 from .masks import Causal, causal_offset, checked, visible
 from .pattern import Pattern, pattern_of
@@ -72,29 +72,29 @@ def attend(
     for name, x in (("q", q), ("k", k), ("v", v)):
         seen(name, x)
     keep = visible(keep, offset, scores_shape(q, k), q._data)  #          (..., n_q, n_k)
-    guard = keep is not None and not all_finite(q, k, v)
+    seen_pairs = None if keep is None or all_finite(q, k, v) else pairs(keep, q.shape[-2], k.shape[-2])
     wide_q, wide_k = float32(q), float32(k)  #                            float16 products overflow at 65504
-    if guard and keep is not None:
-        scores = seen_scores(wide_q, wide_k, keep)  #                     (..., n_q, n_k)
-    else:
+    if seen_pairs is None:
         scores = wide_q @ wide_k.mT  #                                    (..., n_q, d_k) @ (..., d_k, n_k)
+    else:
+        scores = seen_scores(wide_q, wide_k, seen_pairs)  #               the same, NaN behind the mask left out
     scores.named("scores")  #                                             (..., n_q, n_k)
     scaled = (scores * scale).named("scaled")  #                          (..., n_q, n_k)
-    return weigh(scaled, v, bias, keep, guard, pattern, np.result_type(q.dtype, k.dtype))
+    return weigh(scaled, v, bias, keep, seen_pairs, pattern, np.result_type(q.dtype, k.dtype))
 
 
 def weigh(
-    scaled: Tensor, v: Tensor, bias: Any, keep: Array | None, guard: bool, pattern: Pattern | None, dtype: Any
+    scaled: Tensor, v: Tensor, bias: Any, keep: Array | None, seen_pairs: Array | None, pattern: Pattern | None, dtype: Any
 ) -> tuple[Tensor, Tensor]:
     """From finished scores (..., n_q, n_k) to (mix (..., n_q, d_v), weights (..., n_q, n_k)): the steps that
-    every way of scoring shares.  guard: something is NaN or inf, so hidden pairs are taken out one by one."""
+    every way of scoring shares.  seen_pairs: the mask in full where something is NaN or inf, else None."""
     biased = scaled if bias is None else scaled + bias  #                 (..., n_q, n_k)
     masked = biased if keep is None else masked_fill(biased, ~keep, -float("inf")).named("masked")
     weights = softmax(masked, -1)  #                                      (..., n_q, n_k), rows sum to 1
-    if guard and keep is not None:
-        weights = masked_fill(weights, ~keep, 0.0)  #                     a NaN row is NaN only where it may see
+    if seen_pairs is not None:
+        weights = masked_fill(weights, ~seen_pairs, 0.0)  #                     a NaN row is NaN only where it may see
     weights = astype(weights, dtype) if dtype == np.float16 else weights
     weights.named("weights")
     dropped = weights if pattern is None else weights * pattern.whole()  # (..., n_q, n_k)
-    mix = seen_mix(dropped, v, keep) if guard and keep is not None else dropped @ v
+    mix = dropped @ v if seen_pairs is None else seen_mix(dropped, v, seen_pairs)
     return mix.named("mix"), weights  #                                   (..., n_q, n_k) @ (..., n_k, d_v)
