@@ -119,6 +119,20 @@ def test_dropout_is_off_in_eval_and_repeats_from_a_seed():
     assert_array_equal(model(text(6)).numpy(), model(text(6)).numpy())
 
 
+def test_intermediates_have_paths():
+    names = {}
+    for attention in ("explicit", "fused"):
+        seen = []
+        model = small(attention=attention)
+        with watching(lambda name, x, seen=seen: seen.append((name, x.shape))):
+            model(text(2, 6))
+        names[attention] = seen
+    assert names["explicit"] == names["fused"]
+    steps = ["q", "k", "v", "scores", "scaled", "masked", "weights", "mix", "out"]
+    assert [name for name, _ in names["fused"] if name.startswith("blocks.0.")] == [f"blocks.0.attn.{step}" for step in steps]
+    assert dict(names["fused"])["blocks.1.attn.scores"] == (2, 2, 6, 6)
+
+
 # ---------------------------------------------------------------------------- decoding
 
 

@@ -29,8 +29,12 @@ _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 _LONGEST_HEADER = 100_000_000  # the format's own limit
 
 
-def write_tensors(path: str | Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
+def write_tensors(
+    path: str | Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, *, durable: bool = False
+) -> None:
     """Write arrays (or Tensors) by name.  The file appears whole or not at all.
+
+    durable: also after a power cut; file and folder are synced to the disk, which takes some milliseconds.
 
     Errors: TypeError for a dtype that the format does not have.
 
@@ -61,9 +65,25 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Any], metadata: Mappin
             file.write(struct.pack("<Q", len(text)) + text)
             for name in order:
                 file.write(arrays[name].tobytes())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(unfinished, path)
+        if durable:
+            _sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename last.  (Windows has no such call, and needs none.)"""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -71,19 +91,26 @@ def read_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str
 
     Errors: ValueError naming the file, and the tensor, for anything truncated or malformed."""
     path = Path(path)
+    size = path.stat().st_size
     with open(path, "rb") as file:
-        content = file.read()
-    if len(content) < 8:
-        raise ValueError(f"{path}: truncated or not safetensors: {len(content)} bytes, expected at least 8")
-    (length,) = struct.unpack("<Q", content[:8])
-    if length > _LONGEST_HEADER:
-        raise ValueError(f"{path}: not a safetensors file: it would begin with a header of {length} bytes")
-    if len(content) < 8 + length:
-        raise ValueError(f"{path}: truncated: a header of {length} bytes was announced, {len(content) - 8} came")
-    header = _header(path, content[8 : 8 + length])
-    metadata = header.pop("__metadata__", {})
-    data = memoryview(content)[8 + length :]
-    return {name: _array(path, name, entry, data) for name, entry in header.items()}, dict(metadata)
+        if size < 8:
+            raise ValueError(f"{path}: truncated or not safetensors: {size} bytes, expected at least 8")
+        (length,) = struct.unpack("<Q", file.read(8))
+        if length > _LONGEST_HEADER:
+            raise ValueError(f"{path}: not a safetensors file: it would begin with a header of {length} bytes")
+        if size < 8 + length:
+            raise ValueError(f"{path}: truncated: a header of {length} bytes was announced, {size - 8} came")
+        header = _header(path, file.read(length))
+        metadata = header.pop("__metadata__", {})
+        arrays = {}
+        for name, entry in header.items():
+            dtype, shape, start = _described(path, name, entry, size - 8 - length)
+            file.seek(8 + length + start)
+            array = np.fromfile(file, "<u2" if dtype == "BF16" else _DTYPES[dtype], math.prod(shape)).reshape(shape)
+            if dtype == "BF16":  # the upper half of a float32
+                array = (array.astype(np.uint32) << 16).view(np.float32)
+            arrays[name] = array
+    return arrays, dict(metadata)
 
 
 def _header(path: Path, text: bytes) -> dict[str, Any]:
@@ -96,7 +123,8 @@ def _header(path: Path, text: bytes) -> dict[str, Any]:
     return header
 
 
-def _array(path: Path, name: str, entry: Any, data: memoryview) -> np.ndarray:
+def _described(path: Path, name: str, entry: Any, available: int) -> tuple[str, tuple[int, ...], int]:
+    """dtype, shape and first byte of a tensor, if its description is sound and its bytes are there."""
     try:
         dtype, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         count = math.prod(shape)
@@ -111,11 +139,9 @@ def _array(path: Path, name: str, entry: Any, data: memoryview) -> np.ndarray:
     if end - start != count * width:
         needs = f"{dtype} of shape {shape} needs {count * width} bytes, has {end - start}"
         raise ValueError(f"{path}: tensor {name!r}: {needs}")
-    if end > len(data):
-        raise ValueError(f"{path}: truncated: tensor {name!r} ends at byte {end} of the data, the file has {len(data)}")
-    if dtype == "BF16":  # the upper half of a float32
-        return (np.frombuffer(data[start:end], "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
-    return np.frombuffer(data[start:end], _DTYPES[dtype]).reshape(shape).copy()
+    if end > available:
+        raise ValueError(f"{path}: truncated: tensor {name!r} ends at byte {end} of the data, the file has {available}")
+    return dtype, shape, start
 
 
 def _host(value: Any) -> np.ndarray:
