@@ -25,20 +25,33 @@ from typing import Any
 Run = Callable[[], Any]
 
 
-def alternate(runs: dict[str, Run], rounds: int, calls: int = 1) -> dict[str, float]:
-    """Median seconds per call of each run.  A round times each once (`calls` calls in a row); every second
+def alternate(runs: dict[str, Run], rounds: int, calls: int | None = None, slice: float = 1e-3) -> dict[str, float]:
+    """Median seconds per call of each run.  A round times each once: `calls` calls in a row, or (None) as many
+    as take about `slice` seconds.  Runs of equal length are interrupted equally often by whoever shares the
+    machine; with equal numbers of calls the slower ones suffer more, which flatters the fast one.  Every second
     round goes backwards, so that nobody always follows the same neighbour."""
+    count = {name: _calls_in(slice, run) for name, run in runs.items()}
+    if calls is not None:
+        count = dict.fromkeys(runs, calls)
     seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()  # warm: caches, allocators, lazy imports
     for i in range(rounds):
         for name in list(runs)[:: -1 if i % 2 else 1]:
-            run = runs[name]
-            start = time.perf_counter()
-            for _ in range(calls):
-                run()
-            seconds[name].append((time.perf_counter() - start) / calls)
+            seconds[name].append(_time(runs[name], count[name]) / count[name])
     return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def _calls_in(slice: float, run: Run) -> int:
+    """How many calls fill `slice`, at least one; asking also warms caches, allocators and lazy imports."""
+    first = _time(run, 1)
+    fastest = first if first > 100 * slice else min(_time(run, 1) for _ in range(5))
+    return max(1, round(slice / fastest))
+
+
+def _time(run: Run, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return time.perf_counter() - start
 
 
 def peer(name: str) -> Any:

@@ -16,7 +16,7 @@ from compare import Report, Run, alternate, arguments, peer
 
 import tinygrad_attn as ta
 
-LINKS = 50  # multiplications, and as many additions
+LINKS = 25  # multiplications, and as many additions
 GOALS = {4: {"torch": 1.5, "autograd": 4.0, "mygrad": 3.0}, 64: {"torch": 1.0, "autograd": 3.0, "mygrad": 3.0}}
 
 
@@ -75,7 +75,7 @@ def main() -> None:
     peers = {"ours": ta, **{name: peer(name) for name in MAKERS if name != "ours"}}
     report = Report()
     for n, goals in GOALS.items():
-        seconds = alternate(runs(n, peers), rounds=5 if args.quick else 200, calls=2 if args.quick else 10)
+        seconds = alternate(runs(n, peers), rounds=20 if args.quick else 1000)
         for name, goal in goals.items():
             if name in seconds:
                 report.row(f"{n}x{n} {name}", seconds["ours"] / (2 * LINKS), seconds[name] / (2 * LINKS), goal)
