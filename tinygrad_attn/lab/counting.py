@@ -2,7 +2,7 @@
 
 Clocks differ from run to run; these numbers do not.  Operations: 2 m n d for a product (m, d) @ (d, n), 4 for each
 entry of a softmax (largest, exp, sum, divide), 1 for each entry of anything else, 0 for views.  Bytes: the arrays that
-backward will need, each once; inputs are not counted, they exist anyway."""
+backward will need, inputs among them, each once."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ def count(out: Tensor) -> Count:
 
     >>> import tinygrad_attn as ta
     >>> x = ta.Tensor(np.ones((2, 3)), requires_grad=True)
-    >>> count(ta.exp(x @ x.T))  # 2 * 2*2*3 for the product, 4 for exp, whose result of 4 float64 is kept
-    Count(operations=28, bytes=32, products=1)
+    >>> count(ta.exp(x @ x.T))  # 2 * 2*2*3 for the product, 4 for exp; x (6 float64) and exp's result (4) are kept
+    Count(operations=28, bytes=80, products=1)
     """
     if out._node is None:
         raise ValueError("count: this tensor has no graph; give it inputs with requires_grad=True")
     operations = products = 0
-    inputs, kept = set(), {}
+    kept = {}
     for node in _nodes(out._node):
         if node.op is None:
-            inputs.add(node.shape)
             continue
         operations += _operations(node)
         products += node.op.name == "matmul"
         for array in _arrays(node.kept):
             owner = _owner(array)
             kept[id(owner)] = owner
-    return Count(operations, sum(a.nbytes for a in kept.values() if not _is_input(a, inputs)), products)
+    return Count(operations, sum(array.nbytes for array in kept.values()), products)
 
 
 def _operations(node: Node) -> int:
@@ -82,10 +81,6 @@ def _owner(array: np.ndarray) -> np.ndarray:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def _is_input(array: np.ndarray, inputs: set[tuple[int, ...]]) -> bool:
-    return array.shape in inputs
 
 
 def fitted_exponent(sizes: Any, counts: Any) -> float:

@@ -132,12 +132,14 @@ class Look:
     stuck: float
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def train(
     finder: Finder, task: Successor, seed: int, steps: int, lr: float = LR, every: int = 0, exam: int = 64
 ) -> list[Look]:
     """SGD on fresh batches; a Look before the first step, after each `every` steps (0: none), and after the last.
 
-    SGD, because Adam divides by the size of the gradient and so hides how small it is."""
+    SGD, because Adam divides by the size of the gradient and so hides how small it is.  A learning rate that is too
+    large ends in numbers that are not finite; such a model answers label 0 everywhere, and so counts as guessing."""
     rng, fresh = np.random.default_rng([seed, 3]), np.random.default_rng([seed, 4])
     asked = task.batch(fresh, exam)
     optimizer = SGD(finder.parameters(), lr)
@@ -145,7 +147,7 @@ def train(
     for step in range(steps + 1):
         if step in (0, steps) or (every and step % every == 0):
             looks.append(look(finder, *asked, step))
-        if step < steps:
+        if step < steps and np.isfinite(finder.W_O.data).all():
             x, right = task.batch(rng, BATCH)
             optimizer.zero_grad()
             cross_entropy(finder(Tensor(x)), right).backward()

@@ -156,14 +156,14 @@ def soft_dictionary(
         Verdict(
             say("A hard lookup is the limit of low temperature.", "La búsqueda exacta es el límite de baja temperatura."),
             say(
-                f"d[{key!r}] = {DICTIONARY[key]:g}, found {cold['found']:.6f} at T = {cold['temperature']:g}; bound kept",
-                f"d[{key!r}] = {DICTIONARY[key]:g}, hallado {cold['found']:.6f} con T = {cold['temperature']:g}; cota respetada",
+                f"d[{key!r}] = {DICTIONARY[key]:g}, found {cold['found']:.6f} at T = {cold['temperature']:g}, within the bound",
+                f"d[{key!r}] = {DICTIONARY[key]:g}, hallado {cold['found']:.6f} con T = {cold['temperature']:g}, según la cota",
             ),
             cold["error"] < 1e-2 and all(row["within"] for row in rows),
         ),
         Verdict(
             say("A hot lookup is the mean of all values.", "Una búsqueda caliente es la media de todos los valores."),
-            say(f"found {hot['found']:.3f}, mean {values.mean():.3f}", f"hallado {hot['found']:.3f}, media {values.mean():.3f}"),
+            f"{hot['found']:.3f} / {values.mean():.3f}",
             abs(hot["found"] - values.mean()) < 0.1 * span,
         ),
     ]

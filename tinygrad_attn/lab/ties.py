@@ -12,6 +12,7 @@ from .successor import Finder, Successor, train
 from .words import speaker
 
 TIES: dict[str, str | None] = {"independent": None, "K = V": "kv", "Q = K": "qk", "Q = K = V": "qkv"}
+SPANISH = {"independent": "independientes"}
 
 
 def tied_and_independent(
@@ -48,12 +49,17 @@ def tied_and_independent(
         on_step(i + 1, len(jobs))
     verdicts = []
     for name, lesson in {
-        "Q = K": say("Scores that cannot tell directions apart cost accuracy (Q = K).", "No distinguir direcciones cuesta aciertos (Q = K)."),
+        "Q = K": say(
+            "Scores that cannot tell directions apart cost accuracy (Q = K).",
+            "Unas puntuaciones que no distinguen direcciones cuestan aciertos (Q = K).",
+        ),
         "K = V": say(
             "One vector for being found and for being read costs accuracy (K = V).",
             "Un solo vector para ser hallado y para ser leído cuesta aciertos (K = V).",
         ),
-        "Q = K = V": say("One matrix for all three costs most (Q = K = V).", "Una matriz para las tres es lo más caro (Q = K = V)."),
+        "Q = K = V": say(
+            "One matrix for all three costs accuracy (Q = K = V).", "Una sola matriz para las tres cuesta aciertos (Q = K = V)."
+        ),
     }.items():
         for d_k in widths:
             one, two = np.mean(finals[d_k, "independent"]), np.mean(finals[d_k, name])
@@ -71,7 +77,7 @@ def tied_and_independent(
         say("Three matrices, two, or one", "Tres matrices, dos o una"),
         [
             Column("d_k", "d_k = d_v"),
-            Column("matrices", say("matrices", "matrices"), lambda name: name if "=" in name else say(name, "independientes"), left=True),
+            Column("matrices", say("matrices", "matrices"), lambda name: say(name, SPANISH.get(name, name)), left=True),
             Column("weights", say("weights", "pesos")),
             Column("step", say("step", "paso")),
             Column("accuracy", say("accuracy", "acierto"), percent),

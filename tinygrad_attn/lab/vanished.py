@@ -53,7 +53,10 @@ def vanishing_gradients(
     norms, ratios = [row["row_norm"] for row in gone], [row["W_Q_ratio"] for row in gone]
     verdicts = [
         Verdict(
-            say("Without 1/sqrt(d_k) the gradient of the scores vanishes.", "Sin 1/sqrt(d_k) se desvanece el gradiente de las puntuaciones."),
+            say(
+                "Without 1/sqrt(d_k) the gradient of the scores vanishes.",
+                "Sin 1/sqrt(d_k) se desvanece el gradiente de las puntuaciones.",
+            ),
             say("median row of dL/dS ", "fila mediana de dL/dS ") + " / ".join(number(x, 2) for x in norms),
             all(a > b for a, b in zip(norms, norms[1:])),
         ),
@@ -64,7 +67,7 @@ def vanishing_gradients(
         ),
         Verdict(
             say("Without it the gradient of W_Q vanishes too.", "Sin él se desvanece también el gradiente de W_Q."),
-            say("it is ", "es ") + " / ".join(number(x, 2) for x in ratios) + say(" times the scaled one", " veces el escalado"),
+            " / ".join(number(x, 2) for x in ratios) + say(" times the scaled one", " veces el escalado"),
             all(ratio < 1 for ratio in ratios),
         ),
     ]
@@ -81,8 +84,8 @@ def vanishing_gradients(
         table,
         [
             say(
-                "Few rows stay alive, but these lack the factor 1/sqrt(d_k): parameter norms tell the opposite story.",
-                "Pocas filas siguen vivas, pero a esas les falta el factor 1/sqrt(d_k): las normas de los parámetros cuentan lo contrario.",
+                "The few live rows lack the factor 1/sqrt(d_k): parameter norms tell the opposite story.",
+                "A las pocas filas vivas les falta el factor 1/sqrt(d_k): las normas de los parámetros dicen lo contrario.",
             )
         ],
         verdicts=verdicts,
