@@ -2,7 +2,11 @@
 
 The draws are the same in every run; ``pytest --hypothesis-profile explore`` looks further."""
 
-from hypothesis import settings
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # toy matrices: a second BLAS thread only waits for the first
+
+from hypothesis import settings  # noqa: E402
 
 settings.register_profile("same", deadline=None, max_examples=40, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
