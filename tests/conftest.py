@@ -6,7 +6,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # toy matrices: a second BLAS thread only waits for the first
 
-from hypothesis import settings  # noqa: E402
+from hypothesis import settings
 
 settings.register_profile("same", deadline=None, max_examples=40, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)

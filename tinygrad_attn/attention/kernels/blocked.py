@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,26 +15,40 @@ Array = np.ndarray
 
 TILE = 1 << 18  # scores in a tile: 1 MB, what a core's L2 holds
 SHORT = 1 << 21  # up to this many scores the weights are kept for backward (8 MB): no second product, no second exp
-CAUSAL_ROWS = 128  # keys above the diagonal are skipped a row tile at a time
+FEWEST_ROWS = 64  # products of fewer rows lose more than the cache gains
+CAUSAL_ROWS = 64  # keys above the diagonal are skipped a row tile at a time: at least this many rows,
+CAUSAL_TILES = 8  # or so many tiles that only 1/16 of the work falls above the diagonal
 ALONE = 1 << 16  # below this many scores a second thread costs more than it brings
 
 adding = threading.Lock()  # the bias may be shared by heads of different threads
 
 
+class RowTile(NamedTuple):
+    """Query rows that come together."""
+
+    rows: slice
+    c: int  # how many keys any of them sees
+    place: slice  # where their weights are kept, one tile after the other: contiguous, hidden keys left out
+
+
 class Plan:
     """How a call too large for one tile is cut.  Forward and backward cut alike."""
 
-    __slots__ = ("rows", "short", "tiles")
+    __slots__ = ("heads", "kept", "rows", "short")
 
     def __init__(self, problem: Problem) -> None:
         size, per_head = problem.size, problem.n_q * problem.n_k
-        heads = size // per_head
         self.short = size <= SHORT
-        self.rows = problem.n_q if per_head <= TILE else max(TILE // problem.n_k, 16)
+        step = problem.n_q if per_head <= TILE else max(TILE // problem.n_k, FEWEST_ROWS)
         if problem.causal_offset is not None:
-            self.rows = min(self.rows, CAUSAL_ROWS)
-        together = min(TILE // per_head, -(-heads // 2))  # at least two tiles: one for each thread
-        self.tiles = lead_tiles(problem.lead, together)
+            step = min(step, max(CAUSAL_ROWS, problem.n_q // CAUSAL_TILES))
+        self.rows, self.kept = [], 0
+        for rows in row_tiles(problem.n_q, step):
+            c = problem.columns(rows)
+            self.rows.append(RowTile(rows, c, slice(self.kept, self.kept + c * (rows.stop - rows.start))))
+            self.kept = self.rows[-1].place.stop
+        together = min(TILE // per_head, -(-(size // per_head) // 2))  # at least two tiles: one for each thread
+        self.heads = lead_tiles(problem.lead, together)
 
 
 def hide(problem: Problem, index: Index, rows: slice, c: int) -> Array | None:
@@ -42,7 +57,9 @@ def hide(problem: Problem, index: Index, rows: slice, c: int) -> Array | None:
     if offset is not None:
         clear = min(max(rows.start + offset + 1, 0), c)  # these keys are visible to every row of the tile
         if clear < c:
-            added = triangle(rows.stop - rows.start, c - clear, clear - rows.start - offset, problem.dtype.char)  # (c - clear, r)
+            added = triangle(
+                rows.stop - rows.start, c - clear, clear - rows.start - offset, problem.dtype.char
+            )  # (c - clear, r)
     if problem.keep is not None:
         kept = problem.keep_part(index, rows, c).swapaxes(-1, -2)  # (..., c | 1, r | 1)
         number = problem.dtype.type
@@ -56,33 +73,27 @@ def hide(problem: Problem, index: Index, rows: slice, c: int) -> Array | None:
     return added
 
 
-def forward_whole(problem: Problem, remember: bool) -> tuple[Array, Array | None] | None:
-    """A small call in one tile, with as few array calls as it can be; None if NaN or inf is there and may be hidden.
-
-    (1, 4, 8, 16): 7 calls forward and 11 backward, most of about 1 us.
-    """
-    q, k, v = problem.q, problem.k, problem.v
-    if problem.hides and not problem.calm(v):
-        return None
+def forward_whole(problem: Problem, remember: bool) -> tuple[Array, Array | None]:
+    """A small call in one tile, in as few array calls as can be: 7 for (1, 4, 8, 16), most of about 1 us."""
+    n_q, n_k, v = problem.n_q, problem.n_k, problem.v
+    e, safe = tile.scores(problem.q, problem.k, problem.scale, problem.bias, None)  # (..., n_k, n_q)
     hidden = None
-    if problem.hides:
-        with np.errstate(invalid="ignore"):  # the product of a NaN that is hidden is nobody's concern
-            e, safe = tile.scores(q, k, problem.scale, problem.bias, None)  # (..., n_k, n_q)
-        if not safe and not problem.calm(q, k):
-            return None
-        hidden = hide(problem, problem.everything, slice(0, problem.n_q), problem.n_k)
-    else:
-        e, safe = tile.scores(q, k, problem.scale, problem.bias, None)  # (..., n_k, n_q)
-    multiplier = problem.multiplier(problem.everything, slice(0, problem.n_q), problem.n_k)
+    if problem.keep is not None:
+        hidden = hide(problem, problem.everything, slice(0, n_q), n_k)  # (..., <= n_k, n_q)
+    elif problem.causal_offset is not None:
+        hidden = triangle(n_q, n_k, -problem.causal_offset, problem.dtype.char)  # (n_k, n_q)
+    multiplier = problem.multiplier(None, slice(0, n_q), n_k)
     return tile.mix(e, safe, v, hidden, problem.blind, multiplier, None, None, True), e if remember else None
 
 
-def backward_whole(problem: Problem, g: Array, out: Array, p: Array, needs: tuple[bool, bool, bool, bool]) -> list[Array | None]:
-    """dq, dk, dv, dbias from the kept weights p (..., n_k, n_q)."""
+def backward_whole(
+    problem: Problem, g: Array, out: Array, p: Array, needs: tuple[bool, bool, bool, bool]
+) -> list[Array | None]:
+    """dq, dk, dv, dbias from the kept weights p (..., n_k, n_q), in 10 array calls."""
     q, k, v, scale = problem.q, problem.k, problem.v, problem.scale
     rows = slice(0, problem.n_q)
     factor = 1.0 if needs[3] else scale
-    multiplier = problem.multiplier(problem.everything, rows, problem.n_k)
+    multiplier = problem.multiplier(None, rows, problem.n_k)
     dp = tile.centred_weight_gradient(g, v, out, factor, multiplier, None, None)  # (..., n_k, n_q)
     ds = tile.score_gradient(p, dp, problem.lonely(rows))  # (..., n_k, n_q)
     dq = np.matmul(ds.swapaxes(-1, -2), k) if needs[0] else None  # (..., n_q, d_k)
@@ -99,35 +110,31 @@ def forward(problem: Problem, remember: bool) -> tuple[Array, Array | None]:
     q, k, v = problem.q, problem.k, problem.v
     plan = Plan(problem)
     out = np.empty((*problem.lead, problem.n_q, v.shape[-1]), problem.dtype)
-    kept = None
-    if remember:
-        shape = (problem.n_k, problem.n_q) if plan.short else (problem.n_q,)
-        kept = np.empty((*problem.lead, *shape), problem.dtype)
+    each = (1, plan.kept) if plan.short else (problem.n_q,)
+    kept: Any = np.empty((*problem.lead, *each), problem.dtype) if remember else None
 
     def heads(index: Index) -> None:
-        q_h, k_h, v_h, out_h = (part(x, index) for x in (q, k, v, out))
-        kept_h = None if kept is None else kept[index]
-        for rows in row_tiles(problem.n_q, plan.rows):
-            c = problem.columns(rows)
-            weights = lse = None
-            if kept is not None and not plan.short:
-                lse = kept_h[..., rows]  # (..., r)
-            elif kept is not None:
-                weights = kept_h[..., :c, rows]  # (..., c, r)
+        q_h, k_h, v_h, out_h, kept_h = (part(x, index) for x in (q, k, v, out, kept))
+        for rows, c, place in plan.rows:
             if c == 0:
                 out_h[..., rows, :] = 0
-                if lse is not None:
-                    lse[...] = -np.inf
+                if kept is not None and not plan.short:
+                    kept_h[..., rows] = -np.inf
                 continue
+            shape = (*out_h.shape[:-2], c, rows.stop - rows.start)  # (..., c, r)
+            weights: Any = None
+            lse: Any = None
+            if kept is not None and plan.short:
+                weights = kept_h[..., 0, place].reshape(shape)  # (..., c, r)  a view
+            elif kept is not None:
+                lse = kept_h[..., rows]  # (..., r)
             hidden, bias = hide(problem, index, rows, c), problem.bias_part(index, rows, c)
-            room = weights
-            if room is None:
-                room = scratch("weights", (*out_h.shape[:-2], c, rows.stop - rows.start), problem.dtype)  # (..., c, r)
+            room = scratch("weights", shape, problem.dtype) if weights is None else weights  # (..., c, r)
             e, safe = tile.scores(q_h[..., rows, :], k_h[..., :c, :], problem.scale, bias, room)  # (..., c, r)
             multiplier = problem.multiplier(index, rows, c)
             tile.mix(e, safe, v_h[..., :c, :], hidden, problem.blind, multiplier, out_h[..., rows, :], lse, weights is not None)
 
-    run(heads, plan.tiles)
+    run(heads, plan.heads)
     return out, kept
 
 
@@ -137,18 +144,18 @@ def backward(problem: Problem, g: Array, out: Array, kept: Array, needs: tuple[b
     plan = Plan(problem)
     lead, dtype = problem.lead, problem.dtype
     factor = 1.0 if needs[3] else scale  # dbias is dL/dscores itself; else scale rides along on g, a smaller array
-    dq = np.empty((*lead, problem.n_q, q.shape[-1]), dtype) if needs[0] else None
-    dk = np.empty((*lead, problem.n_k, k.shape[-1]), dtype) if needs[1] else None
-    dv = np.empty((*lead, problem.n_k, v.shape[-1]), dtype) if needs[2] else None
-    dbias = np.zeros(problem.bias.shape, dtype) if needs[3] else None
+    dq: Any = np.empty((*lead, problem.n_q, q.shape[-1]), dtype) if needs[0] else None
+    dk: Any = np.empty((*lead, problem.n_k, k.shape[-1]), dtype) if needs[1] else None
+    dv: Any = np.empty((*lead, problem.n_k, v.shape[-1]), dtype) if needs[2] else None
+    dbias: Any = np.zeros(problem.bias.shape, dtype) if needs[3] else None
 
     def heads(index: Index) -> None:
         q_h, k_h, v_h, g_h, out_h, kept_h = (part(x, index) for x in (q, k, v, g, out, kept))
-        k_wide = v_wide = None
+        k_wide: Any = None
+        v_wide: Any = None
         if not plan.short:
             k_wide, v_wide = tile.with_column("k", k_h, 1, 1), tile.with_column("v", v_h, 1, 1)  # (..., n_k, d + 1)
-        for rows in row_tiles(problem.n_q, plan.rows):
-            c = problem.columns(rows)
+        for rows, c, place in plan.rows:
             first = rows.stop == problem.n_q
             if first:  # keys that no query sees
                 for gradient in (dk, dv):
@@ -161,7 +168,7 @@ def backward(problem: Problem, g: Array, out: Array, kept: Array, needs: tuple[b
             q_r, g_r = q_h[..., rows, :], g_h[..., rows, :]
             multiplier = problem.multiplier(index, rows, c)
             if plan.short:
-                p = kept_h[..., :c, rows]  # (..., c, r)
+                p = kept_h[..., 0, place].reshape((*out_h.shape[:-2], c, rows.stop - rows.start))  # (..., c, r)
             else:
                 hidden, bias = hide(problem, index, rows, c), problem.bias_part(index, rows, c)
                 p = tile.weights_again(q_r, k_wide[..., :c, :], kept_h[..., rows], scale, hidden, bias)  # (..., c, r)
@@ -182,7 +189,7 @@ def backward(problem: Problem, g: Array, out: Array, kept: Array, needs: tuple[b
                 with adding:
                     target += share
 
-    run(heads, plan.tiles)
+    run(heads, plan.heads)
     if dbias is not None:
         for gradient in (dq, dk):
             if gradient is not None:

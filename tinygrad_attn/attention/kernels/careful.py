@@ -70,7 +70,7 @@ def backward(problem: Problem, g: Array, needs: tuple[bool, bool, bool, bool]) -
     xp, q, k, v = problem.xp, problem.q, problem.k, problem.v
     careful = problem.hides and problem.size > 0 and not problem.calm(q, k, v, g)
     dq, dk, dv = (xp.zeros(problem.lead + x.shape[-2:], problem.dtype) for x in (q, k, v))
-    dbias = xp.zeros(problem.bias.shape, problem.dtype) if needs[3] else None
+    dbias: Any = xp.zeros(problem.bias.shape, problem.dtype) if needs[3] else None
     with quiet(careful):
         for t in tiles(problem):
             g_t = g[t.index][..., t.rows, :]  # (..., r, d_v)

@@ -80,7 +80,9 @@ def softmax_gradient(xp: Any, p: Array, dp: Array) -> Array:
     return share - p * share.sum(axis=-1, keepdims=True)  # (..., r, c)
 
 
-def forward(xp: Any, q: Array, k: Array, v: Array, scale: float, seen: Array, bias: Array, multiplier: Array, careful: bool) -> tuple[Array, Array]:
+def forward(
+    xp: Any, q: Array, k: Array, v: Array, scale: float, seen: Array, bias: Array, multiplier: Array, careful: bool
+) -> tuple[Array, Array]:
     """out (..., r, d_v) and the row log-sum-exp (..., r)."""
     soft = softmax(xp, scores(xp, q, k, scale, seen, bias))
     p = soft.p if multiplier is None else soft.p * multiplier  # (..., r, c)

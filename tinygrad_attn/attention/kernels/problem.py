@@ -20,6 +20,9 @@ class Problem:
 
     __slots__ = ("bias", "causal_offset", "dropout", "dtype", "k", "keep", "lead", "n_k", "n_q", "q", "scale", "v", "xp")
 
+    bias: Any  # an array or None, like keep
+    keep: Any
+
     def __init__(
         self,
         q: Array,
@@ -78,10 +81,7 @@ class Problem:
                 if not math.isfinite(np.vdot(x, x)):
                     return False
             return math.isfinite(self.scale)
-        finite = self.xp.isfinite(arrays[0]).all()
-        for x in arrays[1:]:
-            finite = finite & self.xp.isfinite(x).all()
-        return bool(finite)  # the one wait for the GPU in a call, and only where something is hidden
+        return True  # to ask would wait for the GPU in every call: there, what is hidden must be finite
 
     def lonely(self, rows: slice) -> int | None:
         """Which row of the tile sees its first key only, under a causal mask."""
@@ -116,10 +116,11 @@ class Problem:
             return None
         return part(self.bias, index)[..., _rows_of(self.bias, rows), :c]
 
-    def multiplier(self, index: Index, rows: slice, c: int) -> Array | None:
-        """What dropout multiplies the weights of a tile with: (..., r, c)."""
+    def multiplier(self, index: Index | None, rows: slice, c: int) -> Array | None:
+        """What dropout multiplies the weights of a tile with, (..., r, c); index None: of all heads."""
         if self.dropout is None:
             return None
+        index = self.everything if index is None else index
         return self.dropout(index, rows, slice(0, c)).astype(self.dtype, copy=False)
 
 
@@ -132,7 +133,9 @@ def _rows_of(x: Array, rows: slice) -> slice:
 
 
 def part(x: Array, index: Index) -> Array:
-    """The heads `index` of x, where an axis of length 1 stands for all."""
+    """The heads `index` of x (or None), where an axis of length 1 stands for all."""
+    if x is None:
+        return None
     return x[tuple(slice(None) if n == 1 else i for n, i in zip(x.shape, index, strict=False))]
 
 

@@ -20,16 +20,22 @@ from typing import Any
 
 import numpy as np
 
-_warm = threading.local()
+
+class _Warm(threading.local):
+    def __init__(self) -> None:
+        self.buffers: dict[tuple[str, Any], np.ndarray] = {}
+
+
+_warm = _Warm()
 _splitting = threading.Lock()
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An uninitialised array that this thread reuses under `name`: fresh megabytes cost page faults on every call."""
     key, size = (name, dtype), math.prod(shape)
-    buffer = _warm.__dict__.get(key)
+    buffer = _warm.buffers.get(key)
     if buffer is None or buffer.size < size:
-        buffer = _warm.__dict__[key] = np.empty(size, dtype)
+        buffer = _warm.buffers[key] = np.empty(size, dtype)
     return buffer[:size].reshape(shape)
 
 
@@ -44,7 +50,7 @@ def _blas() -> tuple[Callable[[], int], Callable[[int], Any]] | None:
             if hasattr(library, name := f"{prefix}openblas_set_num_threads{suffix}"):
                 return getattr(library, name.replace("_set_", "_get_")), getattr(library, name)
     try:
-        from threadpoolctl import ThreadpoolController
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         return None
     found = [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
@@ -74,7 +80,7 @@ def run(work: Callable[[Any], None], tasks: Iterable[Any]) -> None:
 
     blas = _blas() if len(todo) > 1 else None
     threads = min(blas[0](), len(todo)) if blas else 1
-    if threads < 2 or not _splitting.acquire(blocking=False):
+    if blas is None or threads < 2 or not _splitting.acquire(blocking=False):
         return drain()
     get, set_to = blas
     before = get()

@@ -59,11 +59,18 @@ def column_sums(e: Array) -> Array:
 
 
 def mix(
-    e: Array, safe: bool, v: Array, hide: Array | None, blind: bool, multiplier: Array | None, out: Array | None, lse: Array | None, keep: bool
+    e: Array,
+    safe: bool,
+    v: Array,
+    hide: Array | None,
+    blind: bool,
+    multiplier: Array | None,
+    out: Array | None,
+    lse: Array | None,
+    keep: bool,
 ) -> Array:
-    """softmax(scores) v (..., r, d_v) from the scores e (..., c, r); e becomes the weights if `keep`, and lse is filled if given.
-
-    `blind` says that there may be rows that see nothing.
+    """softmax(scores) v (..., r, d_v) from the scores e (..., c, r); e becomes the weights if `keep`, and lse is
+    filled if given.  `blind` says that there may be rows that see nothing.
     """
     top = None
     conceal(e, hide)
