@@ -67,6 +67,7 @@ def test_picture_of_a_batch():
         "1 ██",
     ]
     assert picture(np.ones((20, 1, 1))).endswith("... and 12 more")
+    assert picture(np.ones((0, 3)), most=2) == "0 queries (down) x 3 keys (across)"
 
 
 def test_large_masks_are_shaded_tiles():

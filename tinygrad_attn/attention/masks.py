@@ -146,7 +146,9 @@ def _drawn(mask: np.ndarray, most: int) -> list[str]:
     n_q, n_k = mask.shape
     tile = max(1, math.ceil(max(n_q, n_k) / most))
     rows, columns = np.arange(0, n_q, tile), np.arange(0, n_k, tile)
-    sums = np.add.reduceat(np.add.reduceat(mask.astype(float), rows, 0), columns, 1) if mask.size else mask.astype(float)
+    sums = np.zeros((len(rows), len(columns)))
+    if mask.size:
+        sums = np.add.reduceat(np.add.reduceat(mask.astype(float), rows, 0), columns, 1)
     sizes = np.minimum(tile, n_q - rows)[:, None] * np.minimum(tile, n_k - columns)
     shades = np.ceil(3 * sums / sizes).astype(int) + (sums == sizes)  # 0 none, 1 to 3 some, 4 all
     width = len(str(n_q - 1))
