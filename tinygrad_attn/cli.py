@@ -24,6 +24,10 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "demo": Command("commands.demo", "train an attention block, see its gradients, break it on purpose (under a minute)"),
+    "train": Command("commands.train", "train a small GPT on agreement, copy, reverse, induction or text"),
+    "sample": Command("commands.sample", "let a trained model go on with a text"),
+    "attend": Command("commands.attend", "where each head of a trained model looks in a sentence"),
+    "lab": Command("commands.lab", "experiments that answer one question each; without a name: the list"),
 }
 
 

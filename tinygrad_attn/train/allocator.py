@@ -20,6 +20,5 @@ def keep_freed_memory() -> bool:
         mallopt = libc.mallopt
     except (OSError, AttributeError, TypeError):  # another C library; Windows
         return False
-    # (a threshold of mmap above 32 MB is refused: then larger blocks stay mapped one by one)
-    done = [mallopt(_ARENA_MAX, 1), mallopt(_TRIM_THRESHOLD, _ALL), mallopt(_MMAP_THRESHOLD, 1 << 30) or mallopt(_MMAP_THRESHOLD, 1 << 25)]
-    return all(done)
+    # (1: it was accepted.  A threshold above 32 MB is not: larger blocks stay mapped one by one.)
+    return all([mallopt(_ARENA_MAX, 1), mallopt(_TRIM_THRESHOLD, _ALL), mallopt(_MMAP_THRESHOLD, 1 << 25)])

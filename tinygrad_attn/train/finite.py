@@ -11,17 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..backend import module_of
-from ..graph import Traced
+from ..graph import Node, Traced
 from ..mode import drawing
 from ..module import Module
 from ..ops.loss import cross_entropy
 from ..tensor import Tensor
-from ..walk import made_by, walk
-
-
-class _Found(Exception):
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
+from ..walk import walk
 
 
 def first_bad(model: Module, tokens: Any, targets: Any, draws: Callable[[], Any]) -> str:
@@ -31,38 +26,35 @@ def first_bad(model: Module, tokens: Any, targets: Any, draws: Callable[[], Any]
             return f"the parameter {name} is not finite"
     seen: list[Any] = []
 
-    class Watching(Tensor):
-        """Notes tensors whose values are not finite."""
+    def note(self: Any, array: Any) -> None:
+        slot.__set__(self, array)
+        if not seen and not _finite(array):
+            seen.append(self)
 
-        __slots__ = ()
-
-        @property
-        def _data(self) -> Any:
-            return Traced._data.__get__(self)  # type: ignore[attr-defined]
-
-        @_data.setter
-        def _data(self, array: Any) -> None:
-            Traced._data.__set__(self, array)  # type: ignore[attr-defined]
-            if not seen and not _finite(array):
-                seen.append(self)
-
+    slot: Any = Traced.__dict__["_data"]
+    watching: Any = type("Watching", (Tensor,), {"__slots__": (), "_data": property(slot.__get__, note)})
     parameters = model.parameters()
     try:
         for parameter in parameters:
-            parameter.__class__ = Watching
+            parameter.__class__ = watching
         with drawing(draws), np.errstate(all="ignore"):
             loss = cross_entropy(model(tokens), targets)
     finally:
         for parameter in parameters:
             parameter.__class__ = Tensor
     if seen:
-        return f"the first value that is not finite is the result of {made_by(seen[0]._node)}"
+        return f"the first value that is not finite is the result of {_called(seen[0]._node)}"
     ones = module_of(loss._data).ones_like(loss._data)
     with np.errstate(all="ignore"):
         for step in walk({loss._node: ones}):
             if _finite(step.gradient) and not all(_finite(part) for part in step.contributions if part is not None):
-                return f"all values are finite; the first gradient that is not comes from {made_by(step.node)}"
+                return f"all values are finite; the first gradient that is not comes from {_called(step.node)}"
     return "each gradient is finite, but their sum of squares is not: the loss is too steep here"
+
+
+def _called(node: Node) -> str:
+    """An operation and the module that it ran in: ``matmul in blocks.0.mlp.down``."""
+    return (node.op.name if node.op else "a parameter") + (f" in {node.scope}" if node.scope else "")
 
 
 def _finite(array: Any) -> bool:

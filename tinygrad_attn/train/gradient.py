@@ -22,8 +22,8 @@ from ..backend import Array, fresh, module_of
 from ..graph import Node
 from ..mode import drawing
 from ..module import Module
-from ..optim import Optimizer
 from ..ops.loss import cross_entropy
+from ..optim import Optimizer
 from ..walk import walk
 from .tasks import IGNORED, Batch
 from .workers import Carrier, share

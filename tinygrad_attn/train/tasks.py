@@ -44,6 +44,7 @@ class Task:
     vocabulary: tuple[str, ...]
     context: int
     exact = True
+    answers = 1
     between = " "
 
     def rows(self, first: int, count: int) -> Batch:
@@ -83,11 +84,11 @@ def integers(key: tuple[int, int], first: int, rows: int, width: int, below: int
 
 
 LETTERS = tuple("abcdefghijklmnop")
-_N = len(LETTERS)
+_N, _ORDERED = len(LETTERS), 12
 
 
 class _Letters(Task):
-    """Tasks on random letters.  Two letters' sum, modulo 16, is a row's checksum: 0 is held out, all others train."""
+    """Tasks on random letters.  Two letters' sum, modulo their number, is a row's checksum: 0 is held out, all others train."""
 
     def __init__(self, seed: int, held_out: int = 512) -> None:
         self.seed, self._held_out = seed, held_out
@@ -119,7 +120,7 @@ class Copy(_Letters):
 
     name = "copy"
     vocabulary = (*LETTERS, "=")
-    length = 8
+    length = answers = 8
     context = 2 * length
 
     def drawn(self, key: tuple[int, int], first: int, count: int, held_out: bool) -> Ints:
@@ -152,33 +153,34 @@ class Reverse(Copy):
 
 
 class Induction(_Letters):
-    """The sixteen letters in one order, then in another; at each place of the second half: which letter came
+    """Twelve letters in one order, then in another; at each place of the second half: which letter came
     behind this one in the first half?  (Of the letter that ended it: the one that began the second.)
 
     Nothing about the letters helps, only their order in this row: a model must find the last time, and look one on.
     Source: Olsson et al. 2022, In-context Learning and Induction Heads.
 
     >>> tokens, targets = Induction(seed=0).rows(0, 1)
-    >>> here = tokens[0, 20]; before = tokens[0].tolist().index(here)
-    >>> bool(targets[0, 20] == tokens[0, before + 1])
+    >>> here = tokens[0, 14]; before = tokens[0].tolist().index(here)
+    >>> bool(targets[0, 14] == tokens[0, before + 1])
     True
     """
 
     name = "induction"
-    vocabulary = LETTERS
-    context = 2 * _N
+    vocabulary = LETTERS[:_ORDERED]
+    context = 2 * _ORDERED
 
     def drawn(self, key: tuple[int, int], first: int, count: int, held_out: bool) -> Ints:
-        orders = bits(key, first, count, 2 * _N).reshape(count, 2, _N).argsort(axis=2, kind="stable")  # (count, 2, 16)
-        checksum = (orders[:, 0, 0] + orders[:, 1, 0]) % _N
+        numbers = bits(key, first, count, 2 * _ORDERED).reshape(count, 2, _ORDERED)
+        orders = numbers.argsort(axis=2, kind="stable")  #                        (count, 2, 12)
+        checksum = (orders[:, 0, 0] + orders[:, 1, 0]) % _ORDERED
         shift = -checksum if held_out else (checksum == 0).astype(np.int64)
-        orders[:, 1] = (orders[:, 1] + shift[:, None]) % _N  #              another order of the same letters
-        return orders.reshape(count, 2 * _N)
+        orders[:, 1] = (orders[:, 1] + shift[:, None]) % _ORDERED  #              another order of the same letters
+        return orders.reshape(count, 2 * _ORDERED)
 
     def posed(self, letters: Ints) -> Batch:
-        before = letters[:, :_N].argsort(axis=1)  #                         where each letter stood
+        before = letters[:, :_ORDERED].argsort(axis=1)  #                         where each letter stood
         targets = np.full_like(letters, IGNORED)
-        targets[:, _N:] = np.take_along_axis(letters, np.take_along_axis(before, letters[:, _N:], 1) + 1, 1)
+        targets[:, _ORDERED:] = np.take_along_axis(letters, np.take_along_axis(before, letters[:, _ORDERED:], 1) + 1, 1)
         return Batch(letters, targets)
 
 

@@ -35,6 +35,7 @@ class Text(Task):
 
     name = "text"
     exact = False
+    answers = 200
     between = ""
 
     def __init__(self, seed: int, context: int, path: str | Path | None = None, held_out: int = 256) -> None:

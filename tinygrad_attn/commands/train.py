@@ -1,0 +1,160 @@
+"""``tinygrad-attn train TASK``: a small GPT learns a task or a text; the run can be stopped and goes on bit for bit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ..cli import CommandError
+from ..train.checkpoint import CheckpointError
+from ..train.loop import NotFinite, Trainer
+from ..train.run import Interrupted, train_in
+from ..train.rundir import RunDirectory, RunError
+from ..train.settings import TASKS, Settings, preset, task_of
+from ..train.workers import Threads, sensible_workers
+from .output import console, progress
+
+# flag, type, help; a flag's name is that of a setting
+FLAGS: tuple[tuple[str, type, str], ...] = (
+    ("steps", int, "how many steps"),
+    ("batch", int, "rows in a step, over all workers"),
+    ("lr", float, "highest learning rate of AdamW"),
+    ("seed", int, "of the task, the weights, the rows and dropout"),
+    ("warmup", int, "steps until the highest learning rate"),
+    ("weight-decay", float, "decay of the matrices"),
+    ("clip", float, "largest gradient norm"),
+    ("dropout", float, "rate of dropout"),
+    ("accumulate", int, "parts in which a worker takes its share, to save memory"),
+    ("context", int, "characters in a row of `text`"),
+    ("d-model", int, "width of the model"),
+    ("n-heads", int, "attention heads in a layer"),
+    ("n-layers", int, "layers"),
+    ("dtype", str, "float32 or float64"),
+    ("text", str, "train `text` on this UTF-8 file (default: Python's own language reference)"),
+    ("eval-every", int, "steps between looks at held-out rows"),
+    ("save-every", int, "steps between checkpoints"),
+    ("keep", int, "how many checkpoints to keep, besides the best"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", choices=list(TASKS), metavar="TASK", help=", ".join(TASKS))
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/TASK)")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder, bit for bit")
+    parser.add_argument("--workers", type=int, metavar="N", help="threads that share each batch (default: by size and cores)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default cpu)")
+    parser.add_argument("--quiet", action="store_true", help="write the files and print nothing")
+    defaults = {field.name: field.default for field in fields(Settings)}
+    for flag, kind, text in FLAGS:
+        default = defaults[flag.replace("-", "_")]
+        text += "" if default is None else f" (default {default}, or what suits the task)"
+        parser.add_argument(f"--{flag}", type=kind, metavar={int: "N", float: "X", str: "WORD"}[kind], help=text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    started = time.perf_counter()
+    screen, directory = console(arguments.quiet), RunDirectory(arguments.out or Path("runs") / arguments.task)
+    try:
+        with directory.locked():
+            trainer = _prepared(arguments, directory)
+            screen.print(_headline(trainer))
+            with _shown(screen, trainer) as show:
+                train_in(directory, trainer, show)
+            _finish(screen, directory, trainer)
+    except (RunError, CheckpointError, NotFinite) as error:
+        raise CommandError(str(error)) from error
+    except Interrupted as note:
+        screen.print(str(note))
+        return 130
+    screen.print(f"{time.perf_counter() - started:.0f} s.", style="dim")
+    return 0
+
+
+def _prepared(arguments: argparse.Namespace, directory: RunDirectory) -> Trainer:
+    """A trainer for a new run, or for the one in the folder, where its last checkpoint stood."""
+    asked = {name: getattr(arguments, name) for name in (flag.replace("-", "_") for flag, _, _ in FLAGS)}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if not arguments.resume and directory.exists:
+        directory.begin(Settings(arguments.task))  # raises: it holds a run
+    try:
+        settings = _saved(arguments.task, asked, directory) if arguments.resume else preset(arguments.task, **asked)
+        settings, task = task_of(settings)
+        workers = arguments.workers or sensible_workers(settings.batch, settings.context, settings.d_model, settings.n_layers)
+        trainer = Trainer(settings, task, Threads(workers), arguments.device)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise CommandError(str(error)) from error
+    if arguments.resume:
+        directory.resume(trainer)
+    else:
+        directory.begin(settings)
+    return trainer
+
+
+def _saved(task: str, asked: dict[str, Any], directory: RunDirectory) -> Settings:
+    """The settings of the run in the folder; what was asked for must agree with them."""
+    settings = directory.settings()
+    differ = [f"{name} {value!r} (the run has {saved!r})"
+              for name, value in {"task": task, **asked}.items() if value != (saved := getattr(settings, name))]  # fmt: skip
+    if differ:
+        raise CommandError(f"--resume goes on with the settings of the run; asked for {', '.join(differ)}")
+    return settings
+
+
+def _headline(trainer: Trainer) -> str:
+    s, count = trainer.settings, sum(p.size for p in trainer.model.parameters())
+    text = f"{s.task}: {count:,} parameters, {s.batch} rows of {s.context} tokens a step, {trainer.carrier.count} worker(s)"
+    return text + (f", on from step {trainer.step}" if trainer.step else "")
+
+
+@contextmanager
+def _shown(screen: Console, trainer: Trainer) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A progress bar in a terminal; a line for each look at the held-out rows everywhere."""
+    first = trainer.step
+    started = time.perf_counter()
+    with progress(screen, "training", trainer.settings.steps) as update:
+
+        def show(row: dict[str, Any]) -> None:
+            done = row["step"]
+            left = (time.perf_counter() - started) / max(done - first, 1) * (trainer.settings.steps - done)
+            update(done, f"loss {row['loss']:.4f}  {row['tokens_per_second']:,.0f} tokens/s  {left:.0f} s left")
+            if "held_out_loss" in row:
+                exact = f", {row['held_out_accuracy']:.1%} of rows all right" if trainer.task.exact else ""
+                screen.print(f"step {done}: loss {row['loss']:.4f}; held out {row['held_out_loss']:.4f}{exact}")
+
+        yield show
+
+
+def _finish(screen: Console, directory: RunDirectory, trainer: Trainer) -> None:
+    """What a person looks at in the end: results, a sample, the loss curve, the attention on one row."""
+    from .attend import heads_of, row_of
+    from .sample import sampled
+
+    rows = directory.measured()
+    last = next(row for row in reversed(rows) if "held_out_loss" in row)
+    prompt = trainer.task.decode(row_of(trainer.task))
+    temperature = 0.0 if trainer.task.exact else 0.8
+    text = sampled(trainer.model, trainer.task, prompt, trainer.task.answers, temperature, None, seed=0)
+    (directory.path / "sample.txt").write_text(text + "\n", encoding="utf-8")
+    results = {"steps": trainer.step, "best_held_out_loss": trainer.best}
+    results.update({name: last[name] for name in ("loss", "held_out_loss", "held_out_accuracy")})
+    (directory.path / "summary.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    screen.print(f"\n{text}\n", markup=False)
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        screen.print("No pictures: they need matplotlib (pip install matplotlib, or this package with [viz]).")
+    else:
+        from ..show.training import heads_picture, loss_picture
+
+        loss_picture(rows).savefig(directory.path / "loss.png")
+        weights, words = heads_of(trainer.model, trainer.task, prompt)
+        heads_picture(weights, words).savefig(directory.path / "attention.png")
+    screen.print(f"Written to {directory.path}")

@@ -1,0 +1,100 @@
+"""Checkpoints: one safetensors file holds everything that a run needs to go on, and it is whole or not there.
+
+    tensors     model.<parameter>, optimizer.<group>.<moment>
+    metadata    kind, state (JSON: step, best loss, settings, the seed that all randomness follows from), sha256
+
+Written to a temporary file in the same folder, synced, renamed, and the folder synced: whatever moment a power
+cut or a kill chooses, the old checkpoint or the new one is there, whole.  The digest covers names, dtypes, shapes,
+numbers and state, so a flipped bit is found before anything is used.  Nothing in a file is run on reading: no pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..nn.tensorfile import read_tensors, write_tensors
+from .loop import Trainer
+from .settings import Settings
+
+KIND = "tinygrad_attn.checkpoint"
+FORMAT = 1
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be used or written, and what to do about it."""
+
+
+def save(trainer: Trainer, path: Path) -> None:
+    """Write where `trainer` stands.  Errors: CheckpointError where the disk does not take it; older files stay whole."""
+    tensors = {f"model.{name}": array for name, array in trainer.model.state_dict().items()}
+    tensors.update({f"optimizer.{name}": array for name, array in trainer.optimizer.state_dict().items()})
+    state = {
+        "format": FORMAT,
+        "step": trainer.step,
+        "best": trainer.best,
+        "settings": trainer.settings.to_dict(),
+        # Rows and dropout are functions of (seed, step, position): these two are the whole random state.
+        "random": {"seed": trainer.settings.seed, "step": trainer.step},
+    }
+    text = json.dumps(state)
+    try:
+        write_tensors(path, tensors, {"kind": KIND, "state": text, "sha256": _digest(tensors, text)}, durable=True)
+    except OSError as error:
+        raise CheckpointError(f"cannot save {path}: {error.strerror or error}; earlier checkpoints are whole") from error
+
+
+def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The tensors and the state of a checkpoint, both verified.
+
+    Errors: CheckpointError that says whether the file is missing, truncated, damaged, or something else."""
+    try:
+        tensors, metadata = read_tensors(path)
+    except FileNotFoundError:
+        raise CheckpointError(f"no checkpoint {path}") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"damaged: {error}") from error
+    if metadata.get("kind") != KIND:
+        raise CheckpointError(f"{path}: not a checkpoint of a training run (kind {metadata.get('kind')!r})")
+    text = metadata.get("state", "")
+    if metadata.get("sha256") != _digest(tensors, text):
+        raise CheckpointError(f"{path}: damaged: its contents do not match its checksum")
+    state = json.loads(text)
+    if state["format"] != FORMAT:
+        raise CheckpointError(f"{path}: format {state['format']}, this version reads {FORMAT}")
+    return tensors, state
+
+
+def restore(trainer: Trainer, path: Path) -> None:
+    """Put `trainer` where the checkpoint's stood.
+
+    Errors: CheckpointError for an unusable file, or one of a run with other settings; nothing is changed then."""
+    tensors, state = load(path)
+    settings = Settings.from_dict(state["settings"])
+    if settings != trainer.settings:
+        ours, theirs = trainer.settings.to_dict(), settings.to_dict()
+        differ = ", ".join(f"{name} {theirs[name]!r} (here {ours[name]!r})" for name in ours if ours[name] != theirs[name])
+        raise CheckpointError(f"{path}: from a run with other settings: {differ}")
+    try:
+        trainer.model.load_state_dict(_part(tensors, "model."))
+        trainer.optimizer.load_state_dict(_part(tensors, "optimizer."))
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path}: does not fit the model: {error.args[0]}") from error
+    trainer.step, trainer.best = int(state["step"]), float(state["best"])
+
+
+def _part(tensors: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+
+
+def _digest(tensors: Mapping[str, np.ndarray], text: str) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name} {array.dtype.str} {np.shape(tensors[name])} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()

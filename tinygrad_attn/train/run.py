@@ -1,0 +1,63 @@
+"""One run in its folder, from its first step or its last checkpoint to its end, and what interrupts it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .events import event_writer
+from .loop import Trainer
+from .rundir import RunDirectory
+
+Show = Callable[[dict[str, Any]], None]  # called with each step's line of metrics.jsonl
+
+
+class Interrupted(Exception):
+    """Ctrl-C: the step was finished and a checkpoint saved."""
+
+
+def train_in(directory: RunDirectory, trainer: Trainer, show: Show = lambda row: None) -> None:
+    """Train to the end inside ``directory.locked()``: metrics after each step, checkpoints when they are due.
+
+    Errors: Interrupted after Ctrl-C; NotFinite; CheckpointError."""
+    s, started, tokens = trainer.settings, time.perf_counter(), 0
+    with asked_to_stop() as stop, directory.metrics() as write, event_writer(directory.path, trainer.step) as event:
+        best = trainer.best
+        for report in trainer.steps():
+            tokens += s.batch * s.context
+            row = write(report, tokens / (time.perf_counter() - started))
+            event(row)
+            show(row)
+            is_best, best = trainer.best < best, trainer.best
+            if is_best or report.step % s.save_every == 0 or report.step == s.steps or stop.is_set():
+                directory.save(trainer, is_best)
+            if stop.is_set() and report.step < s.steps:
+                raise Interrupted(f"stopped after step {report.step}; go on with --resume")
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C (or SIGTERM, from a scheduler) sets; the second ends the program at once."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():  # only the main thread is told
+        yield event
+        return
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = {kind: signal.getsignal(kind) for kind in kinds}
+
+    def on_signal(kind: int, frame: Any) -> None:
+        event.set()
+        for each in kinds:
+            signal.signal(each, before[each])
+
+    for kind in kinds:
+        signal.signal(kind, on_signal)
+    try:
+        yield event
+    finally:
+        for kind in kinds:
+            signal.signal(kind, before[kind])

@@ -1,0 +1,172 @@
+"""A run's folder: its settings, what it measured, its checkpoints; one run at a time.
+
+    run.json                          settings and versions, written once
+    metrics.jsonl                     one line per step: step, loss, norm, lr, tokens, and held-out results when measured
+    checkpoints/step-00000200.safetensors   the last K
+    checkpoints/best.safetensors      the one with the lowest held-out loss
+    lock                              held while a run writes here; the system frees it when the process ends, however
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from .checkpoint import CheckpointError, load, restore, save
+from .loop import Report, Trainer
+from .settings import Settings
+
+
+class RunError(Exception):
+    """A folder that cannot be used as asked, and what to do instead."""
+
+
+class RunDirectory:
+    """The folder of one run.  Reading needs no lock; everything that writes is called inside ``locked()``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+
+    # ------------------------------------------------------------------------ one run at a time
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Errors: RunError while another run writes here."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = open(self.path / "lock", "a+")  # noqa: SIM115 (it stays open while the lock is held)
+        except OSError as error:
+            raise RunError(f"cannot write to {self.path}: {error.strerror or error}; choose another with --out") from None
+        with file:
+            if not _locked(file):
+                raise RunError(f"{self.path}: another run is writing here; wait for it, or choose another folder with --out")
+            self.checkpoints.mkdir(exist_ok=True)
+            for left in self.checkpoints.glob("*.part"):  # a killed run's unfinished file
+                left.unlink()
+            yield
+
+    # ------------------------------------------------------------------------ beginning and going on
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / "run.json").exists()
+
+    def begin(self, settings: Settings) -> None:
+        """Write run.json.  Errors: RunError where a run is here already."""
+        if self.exists:
+            raise RunError(f"{self.path} holds a run already; go on with it by --resume, or choose another folder with --out")
+        versions = {"tinygrad_attn": __version__, "numpy": np.__version__, "python": platform.python_version()}
+        text = json.dumps({"settings": settings.to_dict(), "versions": versions}, indent=2) + "\n"
+        unfinished = self.path / "run.json.part"
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            os.replace(unfinished, self.path / "run.json")
+        except OSError as error:
+            raise RunError(f"cannot write to {self.path}: {error.strerror or error}") from None
+
+    def settings(self) -> Settings:
+        """The settings of the run that is here.  Errors: RunError where there is none, or it is not ours."""
+        try:
+            return Settings.from_dict(json.loads((self.path / "run.json").read_text(encoding="utf-8"))["settings"])
+        except FileNotFoundError:
+            raise RunError(f"no run in {self.path}: it has no run.json") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{self.path / 'run.json'} is damaged: {error}") from None
+
+    def resume(self, trainer: Trainer) -> None:
+        """Put `trainer` where the last checkpoint stood (where there is none: at the start), and forget what was
+        measured after it.  Errors: CheckpointError, with the way out; nothing is changed then."""
+        last = self.last()
+        if last is not None:
+            try:
+                restore(trainer, last)
+            except CheckpointError as error:
+                raise CheckpointError(f"{error}\nTo go on from the checkpoint before it, move {last} away") from error
+        self._forget_after(trainer.step)
+
+    def _forget_after(self, step: int) -> None:
+        """Keep the lines of metrics.jsonl up to `step`; a line that a kill cut short goes, too."""
+        path = self.path / "metrics.jsonl"
+        kept = [line for line in _whole_lines(path) if json.loads(line)["step"] <= step]
+        unfinished = path.with_suffix(".part")
+        unfinished.write_text("".join(kept), encoding="utf-8")
+        os.replace(unfinished, path)
+
+    # ------------------------------------------------------------------------ measurements
+
+    @contextmanager
+    def metrics(self) -> Iterator[Any]:
+        """``write(report, tokens_per_second)``: adds a line to metrics.jsonl."""
+        with open(self.path / "metrics.jsonl", "a", encoding="utf-8", buffering=1) as file:
+
+            def write(report: Report, tokens_per_second: float) -> dict[str, Any]:
+                row = {"step": report.step, "loss": report.loss, "norm": float(report.norm), "lr": report.lr}
+                row["tokens_per_second"] = round(tokens_per_second, 1)
+                if report.evaluation is not None:
+                    row.update(held_out_loss=report.evaluation.loss, held_out_accuracy=report.evaluation.accuracy)
+                file.write(json.dumps(row) + "\n")
+                return row
+
+            yield write
+
+    def measured(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl."""
+        return [json.loads(line) for line in _whole_lines(self.path / "metrics.jsonl")]
+
+    # ------------------------------------------------------------------------ checkpoints
+
+    def saved(self) -> list[Path]:
+        """Checkpoints by step, the last one last."""
+        return sorted(self.checkpoints.glob("step-*.safetensors"))
+
+    def last(self) -> Path | None:
+        found = self.saved()
+        return found[-1] if found else None
+
+    def best(self) -> Path | None:
+        path = self.checkpoints / "best.safetensors"
+        return path if path.exists() else self.last()
+
+    def save(self, trainer: Trainer, is_best: bool = False) -> None:
+        """A checkpoint of this step; only then are those before the last `keep` removed.
+
+        Errors: CheckpointError when the disk does not take it; the old ones stay."""
+        save(trainer, self.checkpoints / f"step-{trainer.step:08d}.safetensors")
+        if is_best:
+            save(trainer, self.checkpoints / "best.safetensors")
+        for old in self.saved()[: -trainer.settings.keep]:
+            old.unlink()
+
+
+def _whole_lines(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("}\n")]
+
+
+def _locked(file: Any) -> bool:
+    """Take the lock of an open file; False where another process has it.  It goes when the file is closed."""
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+__all__ = ["RunDirectory", "RunError", "load"]
