@@ -109,6 +109,21 @@ def _fill_watched(out: Tensor, arguments: tuple[Any, ...]) -> None:
         shadow, _ = attend(*copies, *arguments[4:])
 
     def pass_on(gradient: Tensor) -> None:
-        shadow.backward(gradient.detach(), retain_graph=True)
+        if _is_awaited(shadow):  # a watcher of values only (the meters) costs no second backward
+            shadow.backward(gradient.detach(), retain_graph=True)
 
     out.register_hook(pass_on)
+
+
+def _is_awaited(shadow: Tensor) -> bool:
+    """Does anybody wait for the gradient of something that `shadow` was made of?"""
+    nodes, seen = [shadow._node], set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        if node.extras is not None and (node.extras.hooks or (node.op is not None and node.extras.keeps_grad)):
+            return True
+        seen.add(node)
+        nodes += node.parents or ()
+    return False
