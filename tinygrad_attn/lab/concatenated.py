@@ -13,6 +13,7 @@ from ..functions import concatenate
 from ..nn import MultiHeadAttention
 from ..show.table import Column, number
 from ..tensor import Tensor
+from ..train.workers import one_thread_blas
 from .counting import count
 from .result import LabTable, Progress, Verdict, quiet
 from .words import speaker
@@ -23,6 +24,7 @@ D_K = D_MODEL // HEADS
 Run = Callable[[Tensor], Tensor]
 
 
+@one_thread_blas()
 def concatenated_and_separate(
     seeds: int = 3, language: str = "en", on_step: Progress = quiet, *, repeats: int = 15
 ) -> LabTable:

@@ -11,6 +11,7 @@ from ..optim import Adam
 from ..show.table import Column, percent
 from ..train.agreement import agreement
 from ..train.reader import Reader, examine
+from ..train.workers import one_thread_blas
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import Finder, Successor, train
 from .words import speaker
@@ -78,10 +79,13 @@ def one_wide_or_four_narrow(
             clearly_above(results[WORDS, 4], results[WORDS, 1]),
         ),
         Verdict(
-            say("Four heads find the verb and the pronoun by themselves.", "Cuatro cabezas hallan por sí solas verbo y pronombre."),
+            say(
+                "Four heads find the verb and the pronoun by themselves.",
+                "Cuatro cabezas hallan por sí solas verbo y pronombre.",
+            ),
             say(
                 f"{percent(mean[WORDS_SMALL, 4])} from sigma 0.02: there all heads turn to the verb, saturate, and stay",
-                f"{percent(mean[WORDS_SMALL, 4])} desde sigma 0.02: allí todas las cabezas miran al verbo, se saturan y no salen",
+                f"{percent(mean[WORDS_SMALL, 4])} desde sigma 0.02: todas miran al verbo, se saturan y no salen de él",
             ),
             mean[WORDS_SMALL, 4] > 0.9,
         ),
@@ -113,6 +117,7 @@ def _followers(seed: int, heads: int, steps: int, rate: float) -> float:
     return train(Finder(seed, d, d, heads=heads, hops=4), Successor(seed, hops=4), seed, steps, rate)[-1].accuracy
 
 
+@one_thread_blas()
 def _whole_word(seed: int, heads: int, sigma: float, steps: int) -> float:
     task = agreement(seed, whole_word=True)
     reader = Reader(len(task.answers), seed, WIDTH, heads)

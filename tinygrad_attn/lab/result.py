@@ -116,11 +116,11 @@ def mean_and_spread(values: Sequence[float] | np.ndarray) -> tuple[float, float]
 
 
 def clearly_above(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> bool:
-    """Is the mean of `a` above that of `b`, both over the same seeds, by more than twice the standard error of
-    their difference?
+    """Is the mean accuracy `a` above `b`, both over the same seeds, by more than twice the standard error of their
+    difference, and by more than a hundredth (less is of no use to anybody)?
 
     >>> clearly_above([0.9, 0.8, 1.0], [0.5, 0.4, 0.7]), clearly_above([0.5, 0.4], [0.5, 0.4])
     (True, False)
     """
     mean, spread = mean_and_spread(np.asarray(a, dtype=float) - np.asarray(b, dtype=float))
-    return mean > max(2.0 * spread / len(a) ** 0.5, 1e-9)
+    return mean > max(2.0 * spread / len(a) ** 0.5, 0.01)

@@ -10,6 +10,7 @@ import numpy as np
 from ..functions import cross_entropy
 from ..show.table import Column, number, percent
 from ..tensor import Tensor
+from ..train.workers import one_thread_blas
 from .counting import count
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import BATCH, HIDDEN, SYMBOLS, Finder, Successor, train
@@ -83,6 +84,7 @@ def _final(seed: int, d_k: int, scorer: str, steps: int, rate: float) -> float:
     return train(Finder(seed, d_k, scorer=scorer), Successor(seed), seed, steps, rate)[-1].accuracy
 
 
+@one_thread_blas()
 def _cost(d_k: int, scorer: str) -> tuple[int, int, float]:
     """Operations and bytes of one forward pass, and the median seconds of forward and backward."""
     finder = Finder(0, d_k, scorer=scorer)

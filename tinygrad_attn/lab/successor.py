@@ -29,6 +29,7 @@ from ..module import Module
 from ..ops.shape import reshape, swapaxes
 from ..optim import SGD
 from ..tensor import Tensor
+from ..train.workers import one_thread_blas
 
 SYMBOLS, LABELS = 16, 8
 WIDTH = SYMBOLS + LABELS  # of a token
@@ -132,6 +133,7 @@ class Look:
     stuck: float
 
 
+@one_thread_blas()
 @np.errstate(over="ignore", invalid="ignore")
 def train(
     finder: Finder, task: Successor, seed: int, steps: int, lr: float = LR, every: int = 0, exam: int = 64
