@@ -16,7 +16,7 @@ import numpy as np
 from ..backend import module_of, to_host
 from ..graph import Node
 from ..show import Column
-from ..show.table import number, percent
+from ..show.table import number
 from ..tensor import Tensor
 from ..walk import walk
 from ..where import describe
@@ -82,7 +82,7 @@ class Ledger:
         columns = [
             Column("route", "route", left=True),
             Column("norm", "norm", number),
-            Column("share", "share", lambda share: percent(round(share, 4)) if share == share else "-"),
+            Column("share", "share", lambda share: f"{100 * share:.3g}%" if share == share else "-"),
             *[Column(f"cos{j}", f"cos {j}", "{:+.2f}".format) for j in range(len(self.routes))],
             Column("passes", "passes", left=True),
         ]

@@ -37,31 +37,40 @@ def rows(weights: Any, keep: Any = None) -> Rows:
     """
     module = module_of(weights)
     p = weights.astype(module.float32) if weights.dtype == module.float16 else weights
-    n = p.shape[-1]
-    shape = p.shape[:-1]
-    if n == 0:
+    n, shape = p.shape[-1], p.shape[:-1]
+    if p.size == 0:
         nothing = module.zeros(shape, p.dtype)
         return Rows(nothing * module.nan, nothing, nothing, nothing)
     valid = module.full(shape, n) if keep is None else module.broadcast_to(keep, p.shape).sum(axis=-1)
-    winner = p.argmax(axis=-1)[..., None]
-    top = module.take_along_axis(p, winner, axis=-1)[..., 0]
-    r = p.copy()
-    module.put_along_axis(r, winner, 0.0, axis=-1)
-    others = r.sum(axis=-1)
-    square = r * r
-    squares = square.sum(axis=-1)
-    of_others = (square * (1 - 2 * r)).sum(axis=-1) + squares * squares
-    jacobian = module.sqrt(top * top * (others * others + 2 * squares) + of_others)
-    logs = module.log(module.where(r > 0, r, 1.0).astype(p.dtype))  #  others <= 1 - 1/n: log1p below is finite
-    entropy = -(r * logs).sum(axis=-1) - top * module.log1p(-others)
+    flat = p.reshape(-1, n)
+    block = max(1, _BLOCK // n) if module is np else max(1, flat.shape[0])
+    parts = [_of_block(flat[i : i + block], module) for i in range(0, flat.shape[0], block)]
+    entropy, largest, jacobian = (module.concatenate(part).reshape(shape) for part in zip(*parts))
     several = valid > 1
-    share = module.where(several, entropy / module.log(module.where(several, valid, 2).astype(p.dtype)), module.nan)
-    return Rows(share, top, jacobian, valid)
+    share = entropy / module.log(module.where(several, valid, 2).astype(p.dtype))
+    return Rows(module.where(several, share, module.nan), largest, jacobian, valid)
+
+
+_BLOCK = 1 << 15  # entries: what one block of rows needs stays in the L2 cache
+
+
+def _of_block(p: Any, module: Any) -> tuple[Any, Any, Any]:
+    """Entropy in nats, largest weight and Jacobian norm of rows p (rows, n)."""
+    every, winner = module.arange(p.shape[0]), p.argmax(axis=-1)
+    top = p[every, winner]
+    r = p.copy()
+    r[every, winner] = 0.0
+    others, square = r.sum(axis=-1), r * r
+    squares, cubes = square.sum(axis=-1), module.einsum("ri,ri->r", square, r)  # r <= 1/2: sum r^2 (1 - 2 r) does not cancel
+    jacobian = module.sqrt(top * top * (others * others + 2 * squares) + (squares - 2 * cubes) + squares * squares)
+    logs = module.log(module.where(r > 0, r, 1.0).astype(p.dtype, copy=False))
+    entropy = -module.einsum("ri,ri->r", r, logs) - top * module.log1p(-others)  # others <= 1 - 1/n
+    return entropy, top, jacobian
 
 
 class Meter(NamedTuple):
     """One head's rows summed up, over those with at least two keys to choose from: mean entropy and largest weight,
-    median Jacobian norm, share of dead rows (Jacobian norm below 1e-3)."""
+    median Jacobian norm, share of dead rows (Jacobian norm below 1e-3, or NaN)."""
 
     entropy: float
     largest: float
@@ -84,7 +93,7 @@ def meter(found: Rows, dead_below: float = DEAD_BELOW) -> Meter:
         float(entropy.mean()),
         float(largest.mean()),
         float(np.median(jacobian)),
-        float((jacobian < dead_below).mean()),
+        float((~(jacobian >= dead_below)).mean()),  # NaN passes nothing either
         int(chosen.sum()),
     )
 
