@@ -46,9 +46,12 @@ def test_columns_are_found_by_value():
 
 def test_picture_draws_a_line_for_each_group():
     pytest.importorskip("matplotlib")
-    axes = example().plot().axes[0]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["kind a", "kind b"]
-    assert axes.get_xscale() == "log" and axes.get_ylabel() == "y (cm)"
+    figure = example().plot()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["kind: a", "kind: b"]
+    assert figure.axes[0].get_xscale() == "log" and figure.axes[0].get_ylabel() == "y (cm)"
+    apart = example()
+    apart.picture = Picture("x", "y", panel="kind")
+    assert [axes.get_title(loc="left") for axes in apart.plot().axes] == ["kind = a", "kind = b"]
     with pytest.raises(ValueError, match="no picture"):
         LabTable("t", [], []).plot()
 

@@ -65,7 +65,7 @@ def learning_with_and_without_scaling(
                 f"{seeds} semillas: media y desviación típica; al azar se acierta el 12.5%. Atascada: errada y sin gradiente.",
             )
         ],
-        picture=Picture("step", "accuracy", by=("d_k", "variant"), spread="spread"),
+        picture=Picture("step", "accuracy", by=("variant",), spread="spread", panel="d_k"),
         main=lambda row: row["step"] in (0, steps // 2 // every * every, steps),
         say=say,
     )

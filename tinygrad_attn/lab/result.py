@@ -37,7 +37,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Picture:
-    """How to draw a table: a line of `y` over `x` for each value of `by`, with `spread` as bars."""
+    """How to draw a table: a line of `y` over `x` for each value of `by`, `spread` as a band, `panel` side by side."""
 
     x: str
     y: str
@@ -45,6 +45,7 @@ class Picture:
     spread: str | None = None
     log_x: bool = False
     log_y: bool = False
+    panel: str | None = None
 
 
 @dataclass
