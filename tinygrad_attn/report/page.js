@@ -1,0 +1,129 @@
+"use strict";
+const DATA = __DATA__;
+const $ = id => document.getElementById(id);
+const SAY = DATA.say;
+
+function el(tag, text, name) {  // text only, never markup: no word of a sentence can inject anything
+  const e = document.createElement(tag);
+  if (text !== undefined && text !== null) e.textContent = text;
+  if (name) e.className = name;
+  return e;
+}
+
+function short(x, signed) {  // as few characters as a narrow cell needs
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  if (size >= 0.995 && size < 1.005 && !signed) return "1";
+  if (size < 0.005 && !signed) return "0";
+  if (size >= 100 || size < 0.01) return x.toExponential(0).replace("e", "e").replace("+", "");
+  if (size >= 10) return x.toFixed(0);
+  return x.toFixed(size >= 1 ? 1 : 2).replace("0.", ".");
+}
+
+// A matrix as a table: a darker cell is a larger number; red where it is negative.
+function matrix(box, rows, rowNames, columnNames, signed, describe) {
+  const table = el("table", null, "matrix"), head = el("thead"), body = el("tbody"), tr = el("tr");
+  const wide = columnNames.length > 10, longest = Math.max(...rowNames.map(w => [...w].length), 1);
+  const names = el("col", null, "names"), group = el("colgroup");
+  group.append(names, ...columnNames.map(() => el("col")));
+  table.style.setProperty("--names", Math.min(longest, 12) * 0.62 + 0.8 + "em");
+  table.style.setProperty("--least", wide ? columnNames.length * 0.8 + "rem" : "0");
+  const turned = wide || Math.max(...columnNames.map(w => [...w].length)) > 6;
+  if (turned) head.className = "turned";
+  tr.append(el("td"));
+  tr.firstChild.style.background = "none";
+  for (const word of columnNames) { const th = el("th"); th.scope = "col"; th.append(el("span", word)); tr.append(th); }
+  head.append(tr);
+  let largest = signed ? 0 : 1;
+  if (signed) for (const row of rows) for (const x of row) if (x !== null) largest = Math.max(largest, Math.abs(x));
+  rows.forEach((row, i) => {
+    const line = el("tr"), th = el("th", rowNames[i]);
+    th.scope = "row";
+    line.append(th);
+    row.forEach((x, j) => {
+      const td = el("td");
+      if (x === null) { td.className = "hidden"; td.title = describe(i, j) + ": " + SAY.hidden; line.append(td); return; }
+      const share = largest ? Math.abs(x) / largest : 0;
+      td.style.setProperty("--hue", x < 0 ? "var(--warm)" : "var(--mark)");
+      td.style.setProperty("--share", (100 * share).toFixed(1) + "%");
+      if (share > 0.5) td.className = "strong";
+      if (!wide) td.textContent = short(x, signed);
+      td.dataset.value = x;
+      td.title = describe(i, j) + ": " + x;
+      line.append(td);
+    });
+    body.append(line);
+  });
+  table.append(group, head, body);
+  box.replaceChildren(table);
+  box.tabIndex = 0;
+}
+
+function figure(caption, small, fill) {
+  const f = el("figure"), c = el("figcaption", caption + " "), box = el("div", null, "matrix-box");
+  c.append(el("small", small));
+  f.append(c, box);
+  fill(box);
+  return f;
+}
+
+const places = (words, i, j) => words[i] + " (" + i + ") " + SAY.looks + " " + words[j] + " (" + j + ")";
+
+function drawHeads(at) {
+  const moment = DATA.moments[at], words = DATA.words, all = [];
+  moment.layers.forEach((heads, layer) => heads.forEach((rows, head) => all.push(
+    figure(SAY.layer + " " + layer + ", " + SAY.head + " " + head, "",
+      box => matrix(box, rows, words, words, false, (i, j) => places(words, i, j))))));
+  $("heads").replaceChildren(...all);
+  const answers = moment.answers.map(([word, p]) => word + " " + (100 * p).toPrecision(3) + " %").join(", ");
+  $("moment-numbers").textContent = SAY.loss + " " + moment.loss + "; " + SAY.answers + ": " + answers;
+}
+
+function drawSteps() {
+  const at = Math.min(+$("steps-moment").value, DATA.steps.length - 1);
+  const layer = Math.min(+$("steps-layer").value, DATA.steps[at].length - 1), head = +$("steps-head").value;
+  $("steps-moment").value = at; $("steps-layer").value = layer;  // a large model keeps fewer of them
+  const what = $("steps-what").value === "1" ? "gradient" : "value", words = DATA.words, all = [];
+  for (const [name, step] of Object.entries(DATA.steps[at][layer])) {
+    const rows = step[what] && step[what][head];
+    const title = what === "gradient" ? "dL/d(" + name + ")" : name + " = " + step.formula;
+    if (!rows) { all.push(figure(title, SAY.none, () => {})); continue; }
+    const columns = name === "mix" ? rows[0].map((_, j) => String(j)) : words;
+    all.push(figure(title, rows.length + " × " + rows[0].length, box =>
+      matrix(box, rows, words, columns, !(name === "weights" && what === "value"),
+        (i, j) => name === "mix" ? words[i] + ", " + j : places(words, i, j))));
+  }
+  $("steps").replaceChildren(...all);
+}
+
+function drawTemperature(at) {
+  const one = DATA.temperature.at[at], words = DATA.words;
+  matrix($("temperature-weights"), [one.weights], [words[words.length - 1]], words, false,
+    (i, j) => places(words, words.length - 1, j));
+  matrix($("temperature-jacobian"), one.jacobian, words, words, true, (i, j) => "∂w(" + words[i] + ")/∂s(" + words[j] + ")");
+  $("temperature-numbers").textContent = "T = " + one.T + "; " + SAY.entropy + " " + one.entropy + "; " +
+    SAY.jacobian + " " + one.norm + "; " + SAY.slope + " " + one.slope;
+  const marker = $("temperature-marker");
+  if (marker) marker.setAttribute("transform", "translate(" + DATA.temperature.places[at] + " 0)");
+}
+
+const DRAW = {moment: DATA.moments && drawHeads, temperature: DATA.temperature && drawTemperature};
+
+function moved(input) {
+  const at = +input.value, name = input.dataset.slider;
+  const text = input.dataset.values.split("|")[at];
+  input.setAttribute("aria-valuetext", text);
+  input.parentElement.querySelector("output").textContent = text;
+  for (const set of document.querySelectorAll('[data-frames="' + name + '"]'))
+    [...set.children].forEach((frame, i) => { frame.hidden = i !== at; });
+  if (DRAW[name]) DRAW[name](at);
+}
+
+for (const input of document.querySelectorAll("[data-slider]")) {
+  input.addEventListener("input", () => moved(input));
+  moved(input);
+}
+if (DATA.steps) {
+  for (const id of ["steps-layer", "steps-head", "steps-moment", "steps-what"]) $(id).addEventListener("change", drawSteps);
+  drawSteps();
+}
