@@ -27,6 +27,9 @@ COMMANDS = {
     "train": Command("commands.train", "train a small GPT on agreement, copy, reverse, induction or text"),
     "sample": Command("commands.sample", "let a trained model go on with a text"),
     "attend": Command("commands.attend", "where each head of a trained model looks in a sentence"),
+    "inspect": Command("commands.inspect", "score gradients, saturation and bilinear form of each head of a trained model"),
+    "step": Command("commands.step", "walk backward through a trained model, node by node"),
+    "doctor": Command("commands.doctor", "what is wrong with a trained model's gradient flow, and what to change"),
     "report": Command("commands.report", "one offline HTML page about a trained model's attention, or about the experiments"),
     "lab": Command("commands.lab", "experiments that answer one question each; without a name: the list"),
 }

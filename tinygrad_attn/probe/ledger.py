@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend import module_of, to_host
+from ..backend import to_host
 from ..graph import Node
 from ..show import Column
 from ..show.table import number
@@ -114,7 +114,7 @@ def ledger(loss: Any, x: Any, gradient: Any = None) -> Ledger:
     if source not in order:
         raise RuntimeError("ledger: the loss does not depend on this tensor")
     between = _between(order, source)
-    seed = module_of(loss._data).ones(loss.shape, dtype=loss.dtype) if gradient is None else gradient
+    seed = Tensor(np.ones(loss.shape) if gradient is None else gradient, dtype=loss.dtype, device=loss.device)._data
     uses: dict[Node, list[Edge]] = {node: [] for node in between}
     total = None
     for step in walk({root: seed}, retain=True, until=frozenset([source])):

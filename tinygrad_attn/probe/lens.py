@@ -102,15 +102,19 @@ class Lens:
             Column("name", "name", left=True),
             Column("head", "head"),
             Column("rank", "rank"),
-            Column("effective", "effective\nrank", "{:.1f}".format),
-            Column("largest", "largest\nsingular", number),
-            Column("smallest", "smallest\nsingular", number),
-            Column("symmetric", "symmetric\nshare", _share),
-            Column("antisymmetric", "antisym-\nmetric", _share),
-            Column("top", "largest\neigenvalue", number),
-            Column("bottom", "smallest\neigenvalue", number),
+            Column("effective", "of\nthem", "{:.1f}".format),
+            Column("largest", "sing.\nmax", number),
+            Column("smallest", "\nmin", number),
+            Column("symmetric", "sym-\nmetric", _share),
+            Column("antisymmetric", "anti-\nsymm.", _share),
+            Column("top", "eigen\nmax", number),
+            Column("bottom", "\nmin", number),
         ]
-        return ProbeTable("M = W_Q W_K^T", columns, rows, ["shares of |M|^2; eigenvalues of the symmetric part (M + M^T)/2"])
+        notes = [
+            "of them: effective rank, (sum s)^2 / sum s^2 of the singular values s",
+            "shares of |M|^2; eigenvalues of the symmetric part (M + M^T)/2",
+        ]
+        return ProbeTable("M = W_Q W_K^T", columns, rows, notes)
 
     def __str__(self) -> str:
         return str(self.table())

@@ -140,7 +140,7 @@ def meters_table(found: list[dict[str, Any]]) -> ProbeTable:
         Column("step", "step"),
         Column("name", "name", left=True),
         Column("head", "head", lambda head: "" if head is None else str(head)),
-        Column("entropy", "entropy /\nlog keys", _number),
+        Column("entropy", "entropy/\nlog keys", _number),
         Column("largest", "largest\nweight", _number),
         Column("jacobian", "softmax\nJacobian", _number),
         Column("dead", "dead\nrows", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""),

@@ -134,13 +134,13 @@ class Seen:
         if not rows and not waiting:
             raise _miss("table", [], list(self.passed), self.patterns)
         rows.sort(key=lambda row: (-row["nonfinite"], -row["dead"], row["median"], row["name"], row["head"] or 0))
-        return ProbeTable("Gradients, worst first", _columns(visit is None), rows, self._notes(waiting))
+        return ProbeTable("Gradients, worst first", _columns(rows, visit is None), rows, self._notes(waiting))
 
     def _notes(self, waiting: list[str]) -> list[str]:
         notes = [
-            f"low, median, high: 5, 50, 95 % quantiles of the row norms; dead: rows below {self.dead:g} times what arrived "
-            "(scores to masked: at the weights; else: the largest row)",
-            "zeros: structural (masked, exactly 0), underflow (below the dtype), rounding (lost), untold",
+            "low, median, high: 5, 50, 95 % quantiles of the row norms",
+            f"dead: rows below {self.dead:g} of what arrived (at the weights; for others: of the largest row)",
+            "zeros: structural (masked: exactly 0), underflow (below the dtype), rounding (lost), untold",
         ]
         return notes + ([f"no gradient yet: {', '.join(dict.fromkeys(waiting))}"] if waiting else [])
 
@@ -160,7 +160,9 @@ class Seen:
         self.table(None).to_html(path)
 
 
-def _columns(all_visits: bool) -> list[Column]:
+def _columns(rows: list[dict[str, Any]], all_visits: bool) -> list[Column]:
+    """The columns that say something: heads, visits and kinds of zero only where there are any."""
+
     def count(n: int) -> str:
         return f"{n:,}" if n else "."
 
@@ -178,13 +180,17 @@ def _columns(all_visits: bool) -> list[Column]:
         Column("median", "median", short),
         Column("high", "high", short),
         Column("dead", "dead", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""),
-        Column("structural", "zeros:\nstructural", count),
+        Column("structural", "zeros:\nstruct.", count),
         Column("underflow", "under-\nflow", count, bad),
         Column("rounding", "round-\ning", count, bad),
         Column("untold", "untold", count),
         Column("nonfinite", "NaN,\ninf", count, bad),
     ]
-    return columns if all_visits else [column for column in columns if column.key != "visit"]
+    optional = {"structural", "underflow", "rounding", "untold", "nonfinite"}
+    silent = {key for key in optional if not any(row[key] for row in rows)} | (set() if all_visits else {"visit"})
+    if all(row["head"] is None for row in rows):
+        silent.add("head")
+    return [column for column in columns if column.key not in silent]
 
 
 def _miss(path: str, watched: list[str], passed: list[str], patterns: tuple[str, ...]) -> Exception:
@@ -195,5 +201,11 @@ def _miss(path: str, watched: list[str], passed: list[str], patterns: tuple[str,
         )
     if path in passed:
         return KeyError(f"{path!r} went by but was not asked for; the watch has the patterns {', '.join(map(repr, patterns))}")
-    near = difflib.get_close_matches(path, watched or passed, n=3, cutoff=0.5) or (watched or passed)[:5]
+    last = path.rpartition(".")[2]  # "*.score": it is the last word that is nearly right
+
+    def likeness(name: str) -> float:
+        alike = difflib.SequenceMatcher
+        return alike(None, last, name.rpartition(".")[2]).ratio() + alike(None, path, name).ratio() / 2
+
+    near = sorted(watched or passed, key=likeness, reverse=True)[:3]
     return KeyError(f"no tensor named {path!r} was watched; near names: {', '.join(near)}")

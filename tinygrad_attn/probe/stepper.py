@@ -32,11 +32,14 @@ class Stepper:
         root = node_of(loss, "stepper")
         if gradient is None and loss.size != 1:
             raise RuntimeError(f"stepper: a tensor of shape {loss.shape} needs its gradient: stepper(loss, gradient=...)")
-        seed = module_of(loss._data).ones(loss.shape, dtype=loss.dtype) if gradient is None else Tensor(gradient)._data
+        given = np.ones(loss.shape) if gradient is None else gradient
+        seed = Tensor(given, dtype=loss.dtype, device=loss.device)._data
+        if tuple(seed.shape) != tuple(loss.shape):
+            raise ValueError(f"stepper: expected a gradient of shape {loss.shape}, got {tuple(seed.shape)}")
         self._order = ordered(root, "stepper")
         self.params = dict(params.named_parameters()) if isinstance(params, Module) else dict(params or {})
         self._names = {tensor._node: name for name, tensor in self.params.items() if tensor._node is not None}
-        self._walk = walk({root: seed.astype(loss.dtype)}, retain=True)
+        self._walk = walk({root: seed}, retain=True)
         self._done: list[Step] = []
         self._place: dict[Node, int] = {}
         self._expected = self._count_uses()

@@ -178,7 +178,7 @@ def _run(make_model: Callable[[Any], Any], scale: Any, batch: Any, loss: Callabl
             first.backward()
         else:
             upstream = np.random.default_rng(seed).standard_normal(first.shape) / np.sqrt(first.shape[-1])
-            first.backward(upstream)
+            first.backward(Tensor(upstream, dtype=first.dtype, device=first.device))
     found = Variant(scale, model, seen)
     if not found.attentions():
         raise RuntimeError("compare: no attention ran: no tensor was named weights (see ta.scaled_dot_product_attention)")

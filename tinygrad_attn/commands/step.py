@@ -1,0 +1,35 @@
+"""``tinygrad-attn step RUN``: backward of a trained model step by step, by keys in a terminal, or as an HTML file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .. import probe
+from ..cli import CommandError
+from . import question
+from .output import console
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    question.add_arguments(parser)
+    parser.set_defaults(rows=1)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write all steps as one HTML file instead")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    model, loss = question.asked(arguments)
+    stepper = probe.stepper(loss(), model)
+    path = arguments.out
+    if path is None and sys.stdin.isatty():
+        stepper.run()
+        return 0
+    if path is None:
+        path = arguments.run_folder / "step.html"
+    try:
+        stepper.to_html(path)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+    console().print(f"{len(stepper)} steps written to {path}")
+    return 0
