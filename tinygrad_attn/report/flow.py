@@ -10,7 +10,7 @@ from ..lab.words import Speaker
 from ..show.table import number
 from .look import CHAIN, Layer
 from .subject import Subject
-from .svg import LINES, frames, inline, plain_axes
+from .svg import LINES, frames, inline, plain_axes, slider
 
 
 def flow_section(subject: Subject, say: Speaker) -> str:
@@ -20,7 +20,8 @@ def flow_section(subject: Subject, say: Speaker) -> str:
     pictures = []
     for moment in subject.moments:
         inside = "".join(_layer(i, layer, limits, moment.step, say) for i, layer in enumerate(moment.layers))
-        pictures.append(f"<div class=grid>{inside}</div>")
+        pictures.append(inside)
+    steps = [str(moment.step) for moment in subject.moments]
     return (
         f"<h2>{say('From the loss to W_Q, head by head', 'De la pérdida a W_Q, cabeza por cabeza')}</h2><p>"
         + say(
@@ -31,7 +32,8 @@ def flow_section(subject: Subject, say: Speaker) -> str:
             "softmax: lo que cae ahí se pierde por saturación. Entre scaled y scores está el factor 1/sqrt(d_k). A un modelo "
             "seguro de su respuesta le queda poco gradiente: mueve el control al paso 0 para verlo aprender.",
         )
-        + f"</p>{frames(pictures, 'moment')}"
+        + f"</p>{slider('flow-moment', 'moment', say('training step', 'paso del entrenamiento'), steps, len(steps) - 1)}"
+        + frames(pictures, "moment")
     )
 
 
@@ -48,13 +50,13 @@ def _layer(place: int, layer: Layer, limits: tuple[float, float], step: int, say
     axes.set_xticks(range(len(names)), [f"dL/d\n{name}" for name in names])
     axes.legend(title=say("head", "cabeza"), frameon=False, fontsize=9, title_fontsize=9, ncols=4, loc="upper right")
     label = say(f"Gradient norms, layer {place}, step {step}", f"Normas del gradiente, capa {place}, paso {step}")
-    head = "".join(f"<th>dL/d{html.escape(name)}</th>" for name in names)
+    titles = "".join(f"<th>{say('head', 'cabeza')} {head}</th>" for head in range(layer.heads))
     rows = ""
-    for h in range(layer.heads):
-        cells = "".join(f"<td>{number(float(norms[name][h]), 2)}</td>" for name in names)
-        rows += f"<tr><th>{say('head', 'cabeza')} {h}</th>{cells}</tr>"
-    table = f"<table class=small><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    for name in names:
+        cells = "".join(f"<td>{number(float(norm), 2)}</td>" for norm in norms[name])
+        rows += f"<tr><th>dL/d{html.escape(name)}</th>{cells}</tr>"
+    table = f"<table class=small><thead><tr><th></th>{titles}</tr></thead><tbody>{rows}</tbody></table>"
     return (
-        f"<figure><figcaption>{say('Layer', 'Capa')} {place}</figcaption>{inline(figure, label)}"
-        f"<div class=scroll tabindex=0>{table}</div></figure>"
+        f"<figure><figcaption>{say('Layer', 'Capa')} {place}</figcaption><div class=grid>{inline(figure, label)}"
+        f"<div class=scroll tabindex=0>{table}</div></div></figure>"
     )

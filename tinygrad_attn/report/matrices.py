@@ -11,13 +11,13 @@ from .look import Layer
 from .subject import Moment, Subject
 from .svg import slider
 
-FORMULAS = (
-    ("scores", "q kᵀ"),
-    ("scaled", "scores / √d_k"),
-    ("masked", "scaled, −∞ → ·"),
-    ("weights", "softmax(masked)"),
-    ("mix", "weights v"),
-)
+FORMULAS = {
+    "scores": "q kᵀ",
+    "scaled": "scores / √d_k",
+    "masked": "−∞ / scaled",
+    "weights": "softmax",
+    "mix": "weights v",
+}
 NUMBERS = 60_000  # of the step section, in the file at most
 
 
@@ -31,7 +31,7 @@ def matrix_section(subject: Subject, say: Speaker) -> str:
             "Una fila es la consulta: la palabra que mira. Una columna es la clave: la palabra mirada. Cada fila de pesos "
             "suma 1; una palabra no puede mirar a las que vienen después (rayadas). La matriz no es simétrica: W_Q no es W_K.",
         )
-        + f"</p>{slider('moment', say('training step', 'paso del entrenamiento'), values, len(values) - 1)}"
+        + f"</p>{slider('moment', 'moment', say('training step', 'paso del entrenamiento'), values, len(values) - 1)}"
         + "<p id=moment-numbers class=numbers aria-live=polite></p><div id=heads class=grid></div>"
     )
 
@@ -47,8 +47,8 @@ def steps_section(subject: Subject, say: Speaker) -> str:
             f"Of one head: q ({n} × {d_k}), k ({n} × {d_k}), v ({n} × {d_v}). Scores, scale, softmax per row (the mask before "
             "it), mix. Each has its value and the gradient of the loss with respect to it. Blue is positive, red negative.",
             f"De una cabeza: q ({n} × {d_k}), k ({n} × {d_k}), v ({n} × {d_v}). Puntuaciones, escala, softmax por filas "
-            "(antes, la máscara), mezcla. Cada uno tiene su valor y el gradiente de la pérdida respecto a él. Azul es positivo, rojo "
-            "negativo.",
+            "(antes, la máscara), mezcla. Cada uno tiene su valor y el gradiente de la pérdida respecto a él. Azul es "
+            "positivo, rojo negativo.",
         )
         + "</p><p class=control>"
         + _select("steps-layer", say("layer", "capa"), [str(i) for i in range(layers)])
@@ -93,16 +93,17 @@ def _visible(layer: Layer) -> Any:
 
 def _steps(layer: Layer) -> dict[str, Any]:
     found = {}
-    for name, formula in FORMULAS:
+    for name, formula in FORMULAS.items():
         if name in layer.value:
             gradient = layer.gradient.get(name)
-            found[name] = {"formula": formula, "value": short(layer.value[name])}
+            value = _visible(layer) if name == "weights" else short(layer.value[name])
+            found[name] = {"formula": formula, "value": value}
             found[name]["gradient"] = None if gradient is None else short(gradient)
     return found
 
 
 def _count(moment: Moment) -> int:
-    return sum(4 * array.size for layer in moment.layers for name, array in layer.value.items() if name in dict(FORMULAS))
+    return sum(4 * array.size for layer in moment.layers for name, array in layer.value.items() if name in FORMULAS)
 
 
 def short(values: Any, digits: int = 4) -> Any:

@@ -13,14 +13,12 @@ function el(tag, text, name) {  // text only, never markup: no word of a sentenc
 function short(x, signed) {  // as few characters as a narrow cell needs
   if (x === 0) return "0";
   const size = Math.abs(x);
-  if (size >= 0.995 && size < 1.005 && !signed) return "1";
-  if (size < 0.005 && !signed) return "0";
-  if (size >= 100 || size < 0.01) return x.toExponential(0).replace("e", "e").replace("+", "");
-  if (size >= 10) return x.toFixed(0);
-  return x.toFixed(size >= 1 ? 1 : 2).replace("0.", ".");
+  if (!signed && size >= 0.995) return "1";
+  if (size < 0.005) return signed ? "≈0" : "0";
+  return x.toFixed(size >= 9.95 ? 0 : size >= 0.995 ? 1 : 2).replace("0.", ".");
 }
 
-// A matrix as a table: a darker cell is a larger number; red where it is negative.
+// A matrix as a table: a darker cell is a larger number; red where it is negative.  Gives the power of ten left out.
 function matrix(box, rows, rowNames, columnNames, signed, describe) {
   const table = el("table", null, "matrix"), head = el("thead"), body = el("tbody"), tr = el("tr");
   const wide = columnNames.length > 10, longest = Math.max(...rowNames.map(w => [...w].length), 1);
@@ -36,6 +34,7 @@ function matrix(box, rows, rowNames, columnNames, signed, describe) {
   head.append(tr);
   let largest = signed ? 0 : 1;
   if (signed) for (const row of rows) for (const x of row) if (x !== null) largest = Math.max(largest, Math.abs(x));
+  const unit = signed && largest > 0 && (largest < 0.1 || largest >= 1000) ? 10 ** Math.floor(Math.log10(largest)) : 1;
   rows.forEach((row, i) => {
     const line = el("tr"), th = el("th", rowNames[i]);
     th.scope = "row";
@@ -46,8 +45,8 @@ function matrix(box, rows, rowNames, columnNames, signed, describe) {
       const share = largest ? Math.abs(x) / largest : 0;
       td.style.setProperty("--hue", x < 0 ? "var(--warm)" : "var(--mark)");
       td.style.setProperty("--share", (100 * share).toFixed(1) + "%");
-      if (share > 0.5) td.className = "strong";
-      if (!wide) td.textContent = short(x, signed);
+      if (share > 0.55) td.className = share > 0.75 ? "strong" : "middle";
+      if (!wide) td.textContent = short(x / unit, signed);
       td.dataset.value = x;
       td.title = describe(i, j) + ": " + x;
       line.append(td);
@@ -57,13 +56,13 @@ function matrix(box, rows, rowNames, columnNames, signed, describe) {
   table.append(group, head, body);
   box.replaceChildren(table);
   box.tabIndex = 0;
+  return unit === 1 ? "" : " · ×" + unit.toExponential(0);
 }
 
 function figure(caption, small, fill) {
   const f = el("figure"), c = el("figcaption", caption + " "), box = el("div", null, "matrix-box");
-  c.append(el("small", small));
   f.append(c, box);
-  fill(box);
+  c.append(el("small", small + (fill(box) || "")));
   return f;
 }
 
@@ -75,7 +74,7 @@ function drawHeads(at) {
     figure(SAY.layer + " " + layer + ", " + SAY.head + " " + head, "",
       box => matrix(box, rows, words, words, false, (i, j) => places(words, i, j))))));
   $("heads").replaceChildren(...all);
-  const answers = moment.answers.map(([word, p]) => word + " " + (100 * p).toPrecision(3) + " %").join(", ");
+  const answers = moment.answers.map(([word, p]) => word + " " + (100 * p).toFixed(2) + " %").join(", ");
   $("moment-numbers").textContent = SAY.loss + " " + moment.loss + "; " + SAY.answers + ": " + answers;
 }
 
@@ -100,9 +99,10 @@ function drawTemperature(at) {
   const one = DATA.temperature.at[at], words = DATA.words;
   matrix($("temperature-weights"), [one.weights], [words[words.length - 1]], words, false,
     (i, j) => places(words, words.length - 1, j));
-  matrix($("temperature-jacobian"), one.jacobian, words, words, true, (i, j) => "∂w(" + words[i] + ")/∂s(" + words[j] + ")");
+  const unit = matrix($("temperature-jacobian"), one.jacobian, words, words, true, (i, j) => "∂w(" + words[i] + ")/∂s(" + words[j] + ")");
   $("temperature-numbers").textContent = "T = " + one.T + "; " + SAY.entropy + " " + one.entropy + "; " +
     SAY.jacobian + " " + one.norm + "; " + SAY.slope + " " + one.slope;
+  $("temperature-unit").textContent = unit;
   const marker = $("temperature-marker");
   if (marker) marker.setAttribute("transform", "translate(" + DATA.temperature.places[at] + " 0)");
 }
@@ -111,9 +111,12 @@ const DRAW = {moment: DATA.moments && drawHeads, temperature: DATA.temperature &
 
 function moved(input) {
   const at = +input.value, name = input.dataset.slider;
-  const text = input.dataset.values.split("|")[at];
-  input.setAttribute("aria-valuetext", text);
-  input.parentElement.querySelector("output").textContent = text;
+  for (const same of document.querySelectorAll('[data-slider="' + name + '"]')) {
+    const text = same.dataset.values.split("|")[at];
+    same.value = at;
+    same.setAttribute("aria-valuetext", text);
+    same.parentElement.querySelector("output").textContent = text;
+  }
   for (const set of document.querySelectorAll('[data-frames="' + name + '"]'))
     [...set.children].forEach((frame, i) => { frame.hidden = i !== at; });
   if (DRAW[name]) DRAW[name](at);

@@ -62,11 +62,13 @@ def frames(pictures: Iterable[str], name: str) -> str:
     return f'<div class=frames data-frames="{html.escape(name, quote=True)}">{inside}</div>'
 
 
-def slider(name: str, label: str, values: Iterable[str], start: int = 0) -> str:
-    """HTML of a slider over named places; it moves every set of frames with its name."""
+def slider(place: str, name: str, label: str, values: Iterable[str], start: int = 0) -> str:
+    """HTML of a slider over named places; it moves every set of frames, and every other slider, called `name`.
+
+    place: its own id in the page."""
     texts = [html.escape(value, quote=True) for value in values]
     return (
-        f'<p class=control><label for="{name}">{html.escape(label)}</label>'
-        f'<input id="{name}" type=range min=0 max={len(texts) - 1} value={start} data-slider="{name}" '
-        f'data-values="{"|".join(texts)}"><output for="{name}">{texts[start]}</output></p>'
+        f'<p class=control><label for="{place}">{html.escape(label)}</label>'
+        f'<input id="{place}" type=range min=0 max={len(texts) - 1} value={start} data-slider="{name}" '
+        f'data-values="{"|".join(texts)}"><output for="{place}">{texts[start]}</output></p>'
     )

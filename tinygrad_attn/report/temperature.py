@@ -68,9 +68,7 @@ def temperature_section(subject: Subject, data: dict[str, Any], say: Speaker) ->
     places = [float(axes.transData.transform((T, 0))[0]) for T in ts]
     data["places"] = [x - places[ts.index(1.0)] for x in places]
     label = say("Entropy and Jacobian against temperature", "Entropía y jacobiano según la temperatura")
-    caption = say(
-        "Jacobian: d(weight of the row)/d(score of the column)", "Jacobiano: d(peso de la fila)/d(puntuación de la columna)"
-    )
+    caption = say("Jacobian: d(row's weight)/d(column's score)", "Jacobiano: d(peso de fila)/d(puntuación de columna)")
     return (
         f"<h2>{say('Temperature', 'Temperatura')}</h2><p>"
         + say(
@@ -80,9 +78,9 @@ def temperature_section(subject: Subject, data: dict[str, Any], say: Speaker) ->
             "una clave, entropía 0. Caliente: todas iguales, entropía log n. Lo que llega a las puntuaciones sigue al "
             "jacobiano / T: se desvanece en ambos extremos.",
         )
-        + f"</p>{slider('temperature', 'T', [f'{T:g}' for T in ts], ts.index(1.0))}"
+        + f"</p>{slider('temperature', 'temperature', 'T', [f'{T:g}' for T in ts], ts.index(1.0))}"
         + '<p id="temperature-numbers" class=numbers aria-live=polite></p><div class=grid>'
         + f"<figure><figcaption>{say('Weights', 'Pesos')}</figcaption><div id=temperature-weights class=matrix-box></div>"
-        + f"{inline(figure, label)}</figure>"
-        + f"<figure><figcaption>{caption}</figcaption><div id=temperature-jacobian class=matrix-box></div></figure></div>"
+        + f"{inline(figure, label)}</figure><figure><figcaption>{caption} <small id=temperature-unit></small></figcaption>"
+        + "<div id=temperature-jacobian class=matrix-box></div></figure></div>"
     )

@@ -46,7 +46,7 @@ def twins(d_k: int, seed: int = 0, sequences: int = SEQUENCES) -> Twins:
 
     def make(scale: float | None) -> MultiHeadAttention:
         sizes = {"d_k": d_k, "d_v": D_V, "sigma": D_MODEL**-0.5}
-        attention = MultiHeadAttention(D_MODEL, 1, seed, scale=scale, attention="explicit", **sizes)  # type: ignore[arg-type]
+        attention = MultiHeadAttention(D_MODEL, 1, seed, scale=scale, attention="explicit", **sizes)
         attention.astype("float64")
         return attention
 
@@ -65,7 +65,7 @@ def twins(d_k: int, seed: int = 0, sequences: int = SEQUENCES) -> Twins:
 def twin_section(say: Speaker, widths: tuple[int, ...] = WIDTHS) -> str:
     found = [twins(d_k) for d_k in widths]
     pictures = [
-        f"<div class=grid><figure>{_inputs(pair, say)}</figure><figure>{_chain(pair, say)}</figure></div>{_numbers(pair, say)}"
+        f"<div class=grid><figure>{_inputs(pair, say)}</figure><figure>{_chain(pair, say)}</figure>{_numbers(pair, say)}</div>"
         for pair in found
     ]
     start = widths.index(64) if 64 in widths else 0
@@ -78,7 +78,7 @@ def twin_section(say: Speaker, widths: tuple[int, ...] = WIDTHS) -> str:
             "escalar, las puntuaciones se dispersan como sqrt(d_k), el softmax da todo el peso a una clave y su jacobiano "
             "no deja pasar nada: fíjate en dL/dscaled.",
         )
-        + f"</p>{slider('d_k', 'd_k', map(str, widths), start)}{frames(pictures, 'd_k')}"
+        + f"</p>{slider('d_k', 'd_k', 'd_k', map(str, widths), start)}{frames(pictures, 'd_k')}"
         + "<p class=note>"
         + say(
             f"{SEQUENCES * KEYS} rows of {KEYS} keys; x ~ N(0, 1), W ~ N(0, 1/{D_MODEL}), one draw, float64. Dead: rows of "
@@ -103,6 +103,7 @@ def _inputs(pair: Twins, say: Speaker) -> str:
     for values, colour, name in zip(pair.inputs, (SCALED, UNSCALED), _names(say)):
         counts, _ = np.histogram(np.clip(values, -39.9, 39.9), edges)
         axes.stairs(counts / counts.sum(), edges, color=colour, lw=2, label=name)
+    axes.set_xticks([-40, -20, 0, 20, 40], ["≤ −40", "−20", "0", "20", "≥ 40"])
     axes.set_yticks([])
     axes.set_ylim(0, 0.45)
     axes.set_title(say("What softmax receives", "Lo que recibe el softmax"), loc="left", fontsize=11)
