@@ -13,9 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ..cli import CommandError
 
 
-def console(quiet: bool = False) -> Console:
-    """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet."""
-    return Console(quiet=quiet, highlight=False, markup=False)  # markup would eat the [brackets] of a path
+def console(quiet: bool = False, plain: bool = False) -> Console:
+    """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet.
+    plain: this is no terminal, though it may look like one."""
+    terminal = False if plain else None  # None: rich finds out
+    return Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False)  # markup would eat [brackets] of a path
 
 
 @contextmanager

@@ -16,10 +16,11 @@ from rich.console import Console
 from ..cli import CommandError
 from ..train.checkpoint import CheckpointError
 from ..train.loop import NotFinite, Trainer
+from ..train.ranks import MPIError, launched, world
 from ..train.run import Interrupted, train_in
 from ..train.rundir import RunDirectory, RunError
 from ..train.settings import TASKS, Settings, preset, task_of
-from ..train.workers import Threads, sensible_workers
+from ..train.workers import Carrier, Threads, sensible_workers
 from .output import console, progress
 
 # flag, type, help; a flag's name is that of a setting
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/TASK)")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder, bit for bit")
     parser.add_argument("--workers", type=int, metavar="N", help="threads that share each batch (default: by size and cores)")
+    parser.add_argument("--mpi", action="store_true", help="share each batch over MPI (done unasked under mpirun or srun)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default cpu)")
     parser.add_argument("--quiet", action="store_true", help="write the files and print nothing")
     defaults = {field.name: field.default for field in fields(Settings)}
@@ -61,14 +63,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
+    try:
+        ranks = world(arguments.mpi, arguments.workers or 1)
+    except (MPIError, ValueError) as error:
+        if (launched() or (0, 0))[1]:
+            return 2  # rank 0 says it
+        raise CommandError(str(error)) from error
+    if ranks is not None:
+        from .train_ranks import train_together
+
+        return train_together(arguments, ranks)
     screen, directory = console(arguments.quiet), RunDirectory(arguments.out or Path("runs") / arguments.task)
     try:
         with directory.locked():
             trainer = _prepared(arguments, directory)
-            screen.print(_headline(trainer))
-            with _shown(screen, trainer) as show:
-                train_in(directory, trainer, show)
-            _finish(screen, directory, trainer)
+            train_and_finish(screen, directory, trainer)
     except (RunError, CheckpointError, NotFinite) as error:
         raise CommandError(str(error)) from error
     except Interrupted as note:
@@ -78,34 +87,59 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def train_and_finish(screen: Console, directory: RunDirectory, trainer: Trainer) -> None:
+    """Train to the end inside ``directory.locked()`` and write down what a person looks at."""
+    screen.print(_headline(trainer))
+    with _shown(screen, trainer) as show:
+        train_in(directory, trainer, show)
+    _finish(screen, directory, trainer)
+
+
 def _prepared(arguments: argparse.Namespace, directory: RunDirectory) -> Trainer:
     """A trainer for a new run, or for the one in the folder, where its last checkpoint stood."""
-    asked = {name: getattr(arguments, name) for name in (flag.replace("-", "_") for flag, _, _ in FLAGS)}
-    asked = {name: value for name, value in asked.items() if value is not None}
-    if not arguments.resume and directory.exists:
-        directory.begin(Settings(arguments.task))  # raises: it holds a run
+    saved = saved_settings(arguments, directory)
     try:
-        settings = _saved(arguments.task, asked, directory) if arguments.resume else preset(arguments.task, **asked)
-        settings, task = task_of(settings)
-        workers = arguments.workers or sensible_workers(settings.batch, settings.context, settings.d_model, settings.n_layers)
-        trainer = Trainer(settings, task, Threads(workers), arguments.device)
+        trainer = trainer_for(arguments, saved)
     except (ValueError, OSError, RuntimeError) as error:
         raise CommandError(str(error)) from error
-    if arguments.resume:
-        directory.resume(trainer)
-    else:
-        directory.begin(settings)
+    begin_or_resume(directory, trainer, arguments.resume)
     return trainer
 
 
-def _saved(task: str, asked: dict[str, Any], directory: RunDirectory) -> Settings:
-    """The settings of the run in the folder; what was asked for must agree with them."""
-    settings = directory.settings()
-    differ = [f"{name} {value!r} (the run has {saved!r})"
-              for name, value in {"task": task, **asked}.items() if value != (saved := getattr(settings, name))]  # fmt: skip
-    if differ:
-        raise CommandError(f"--resume goes on with the settings of the run; asked for {', '.join(differ)}")
-    return settings
+def saved_settings(arguments: argparse.Namespace, directory: RunDirectory) -> Settings | None:
+    """The settings of the run in the folder, to go on with; None for a new run.  Errors: RunError."""
+    if arguments.resume:
+        return directory.settings()
+    if directory.exists:
+        directory.begin(Settings(arguments.task))  # raises: it holds a run
+    return None
+
+
+def trainer_for(arguments: argparse.Namespace, saved: Settings | None, carrier: Carrier | None = None) -> Trainer:
+    """A trainer at its first step.  What was asked for must agree with `saved`.
+
+    Errors: ValueError, OSError (of a text), RuntimeError (of a device), CommandError."""
+    asked = {name: getattr(arguments, name) for name in (flag.replace("-", "_") for flag, _, _ in FLAGS)}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if saved is None:
+        s, task = task_of(preset(arguments.task, **asked))
+    else:
+        differ = [f"{name} {value!r} (the run has {kept!r})" for name, value in {"task": arguments.task, **asked}.items()
+                  if value != (kept := getattr(saved, name))]  # fmt: skip
+        if differ:
+            raise CommandError(f"--resume goes on with the settings of the run; asked for {', '.join(differ)}")
+        s, task = task_of(saved)
+    if carrier is None:
+        carrier = Threads(arguments.workers or sensible_workers(s.batch, s.context, s.d_model, s.n_layers))
+    return Trainer(s, task, carrier, arguments.device)
+
+
+def begin_or_resume(directory: RunDirectory, trainer: Trainer, resume: bool) -> None:
+    """Errors: RunError, CheckpointError."""
+    if resume:
+        directory.resume(trainer)
+    else:
+        directory.begin(trainer.settings)
 
 
 def _headline(trainer: Trainer) -> str:

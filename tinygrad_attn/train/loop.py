@@ -74,7 +74,7 @@ class Trainer:
         self.settings, self.task, self.device = settings, task, device
         self.carrier = carrier or Threads(1)
         if self.carrier.count > settings.batch:
-            raise ValueError(f"{self.carrier.count} workers cannot share {settings.batch} rows; take fewer workers")
+            raise ValueError(f"{self.carrier.count} workers cannot share {settings.batch} rows; take fewer workers or ranks")
         self.model = model_of(settings, task)
         if device != "cpu":
             self.model.to(device)

@@ -29,14 +29,23 @@ def train_in(directory: RunDirectory, trainer: Trainer, show: Show = lambda row:
         best = trainer.best
         for report in trainer.steps():
             tokens += s.batch * s.context
+            stopping = trainer.carrier.agreed(stop.is_set(), report.norm)
             row = write(report, tokens / (time.perf_counter() - started))
             event(row)
             show(row)
             is_best, best = trainer.best < best, trainer.best
-            if is_best or report.step % s.save_every == 0 or report.step == s.steps or stop.is_set():
+            if is_best or report.step % s.save_every == 0 or report.step == s.steps or stopping:
                 directory.save(trainer, is_best)
-            if stop.is_set() and report.step < s.steps:
+            if stopping and report.step < s.steps:
                 raise Interrupted(f"stopped after step {report.step}; go on with --resume")
+
+
+def follow(trainer: Trainer) -> None:
+    """``train_in`` for a process whose steps another one writes down.  Errors: Interrupted; NotFinite."""
+    with asked_to_stop() as stop:
+        for report in trainer.steps():
+            if trainer.carrier.agreed(stop.is_set(), report.norm) and report.step < trainer.settings.steps:
+                raise Interrupted
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Carriers: who computes which share of a batch, and how the shares' sums come together.
 
 A carrier has ``count`` workers in all, of which this process runs those in ``mine``.  Threads in one process
-are the first carrier; processes of a cluster can be another: they run their own ``mine`` and add the others'
+are the first carrier; processes of MPI are another (ranks.py): they run their own ``mine`` and add the others'
 sums in ``total``.
 """
 
@@ -30,6 +30,9 @@ class Carrier(Protocol):
     def total(self, sums: list[Array]) -> None:
         """Add the other processes' sums to mine, in place, in an order that never changes."""
 
+    def agreed(self, stop: bool, norm: Array) -> bool:
+        """After each step: is any process asked to `stop`?  `norm`: of this step's gradient, the same everywhere."""
+
 
 class Threads:
     """Workers are threads of this process.  NumPy releases the lock inside its loops and products, so N threads
@@ -55,6 +58,9 @@ class Threads:
 
     def total(self, sums: list[Array]) -> None:
         """Nothing to add: all workers are here."""
+
+    def agreed(self, stop: bool, norm: Array) -> bool:
+        return stop
 
 
 def share(rows: int, workers: int, number: int) -> range:
