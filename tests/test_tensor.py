@@ -189,3 +189,9 @@ class TestOperators:
     def test_to_the_same_device_is_itself(self) -> None:
         x = ta.Tensor([1.0], True)
         assert x.device == "cpu" and x.to("cpu") is x
+
+
+def test_one_entry_is_formatted_as_a_number():
+    assert f"{ta.Tensor(1.5):.3f}" == "1.500" and f"{ta.Tensor(2.0)}" == "Tensor(2.)"
+    with pytest.raises(ValueError, match=r"expected one entry, got shape \(2,\)"):
+        f"{ta.ones(2):.3f}"

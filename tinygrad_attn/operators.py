@@ -157,6 +157,10 @@ class Operators(Traced):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __format__(self, spec: str) -> str:
+        """``f"{loss:.3f}"`` writes the one entry as a number; without a format, what print shows."""
+        return format(self.item(), spec) if spec else str(self)
+
     def __bool__(self) -> bool:
         if self._data.size != 1:
             raise ValueError(
