@@ -59,6 +59,7 @@ class Moment:
     count: int
     label: str
     operation: str
+    scope: str  # the module that ran it
     line: str
     formulas: list[tuple[str, str]]
     helpers: list[str]
@@ -67,7 +68,8 @@ class Moment:
     shares: list[Share] = field(default_factory=list)
 
     def __str__(self) -> str:
-        lines = [f"step {self.place + 1} of {self.count}   {self.label}   {self.operation}", f"  line     {self.line}"]
+        where = f"   in {self.scope}" if self.scope else ""
+        lines = [f"step {self.place + 1} of {self.count}   {self.label}   {self.operation}{where}", f"  line     {self.line}"]
         lines += [f"  arrives  dL/d(out) {_summary(self.gradient)}"]
         for gives, how in self.formulas:
             lines += [f"  rule     {gives}" + (f":\n{' ' * 11}" if "\n" in how else " = ") + _indented(how, 11)]
@@ -91,6 +93,7 @@ class Moment:
         return {
             "label": self.label,
             "operation": self.operation,
+            "scope": self.scope,
             "line": self.line,
             "formulas": self.formulas,
             "helpers": self.helpers,

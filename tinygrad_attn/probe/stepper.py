@@ -95,7 +95,7 @@ class Stepper:
         Errors: KeyError when none does."""
         count = len(self)
         after = [(self.place + i) % count for i in range(1, count + 1)]
-        for looked_at in (lambda n: f"{self._label(n)} {self._operation(n)}", lambda n: describe(n.code, n.offset)):
+        for looked_at in (lambda n: f"{self._label(n)} {self._operation(n)} {n.scope}", lambda n: describe(n.code, n.offset)):
             for place in after:
                 if text in looked_at(self._done[place].node):
                     return self.go(place)
@@ -118,6 +118,7 @@ class Stepper:
             len(self._order),
             self._label(node),
             self._operation(node),
+            node.scope,
             describe(node.code, node.offset),
             formulas(op) if op is not None else [],
             helpers(op) if op is not None else [],

@@ -108,7 +108,8 @@ function share(s) {
 }
 function draw() {
   const step = STEPS[place], main = $("step");
-  main.replaceChildren(el("h2", step.label), el("p", step.operation, "dim"), el("pre", step.line));
+  main.replaceChildren(el("h2", step.label));
+  main.append(el("p", step.operation + (step.scope ? " in " + step.scope : ""), "dim"), el("pre", step.line));
   main.append(card("Arrives: dL/d(out)", array(step.gradient)));
   if (step.formulas.length) main.append(rule(step));
   if (step.kept.length) {
@@ -130,7 +131,8 @@ function draw() {
 function go(i) { place = Math.max(0, Math.min(STEPS.length - 1, i)); draw(); }
 $("slide").max = STEPS.length - 1;
 STEPS.forEach((step, i) => {
-  const li = el("li"), b = el("button", step.label === step.operation.split(" ")[0] ? step.operation : step.label);
+  const named = step.label !== step.operation.split(" ")[0];
+  const li = el("li"), b = el("button", named ? step.label : (step.scope ? step.scope + " " : "") + step.operation);
   b.onclick = () => go(i);
   li.append(b); $("list").append(li);
 });
