@@ -353,6 +353,28 @@ def scaled_by_d_model_in_fused_attention():
     return loss, params
 
 
+def scaled_by_d_model_with_einsum():
+    _, params, qkv = projected()
+
+    def loss():
+        q, k, v = qkv()
+        scores = ta.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(32)  # FAULT
+        out = ta.einsum("bhqk,bhkd->bhqd", ta.softmax(scores), v)
+        return (out * out).mean()
+
+    return loss, params
+
+
+def scaled_by_d_model_in_every_layer():
+    model = ta.nn.MiniGPT(20, 16, d_model=32, n_heads=4, n_layers=2, seed=0, scale=32**-0.5)
+    tokens = np.random.default_rng(0).integers(0, 20, (4, 17))
+
+    def loss():
+        return ta.cross_entropy(model(tokens[:, :-1]), tokens[:, 1:])  # FAULT
+
+    return loss, model
+
+
 def inverted_causal_mask():
     _, params, qkv = projected()
 
@@ -523,6 +545,8 @@ FAULTS = [
     (not_scaled, "scale", "not at all"),
     (scaled_without_the_root, "scale", "the root is missing"),
     (scaled_by_d_model_in_fused_attention, "scale", "d_model"),
+    (scaled_by_d_model_with_einsum, "scale", "d_model = 8 x 4"),
+    (scaled_by_d_model_in_every_layer, "scale", "blocks.0.attn, blocks.1.attn"),
     (inverted_causal_mask, "mask: blind to itself", "inverted"),
     (causal_mask_upside_down, "mask: looks ahead", "upside down"),
     (masked_fill_with_keep, "mask: blind to itself", "inverted"),

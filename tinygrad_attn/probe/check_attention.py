@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,15 +19,18 @@ _DEAD = 0.95  # of a head's rows
 
 
 def findings(case: Case) -> Iterator[Finding]:
-    said: set[Finding] = set()
+    found: dict[tuple[str, ...], tuple[Finding, list[str]]] = {}
     for site in sites(case):
         if not np.isfinite(site.weights).all():
             continue
+        scope = site.node.scope
         for check in (_axis, _scale, _mask, _after, _dead):
-            for finding in check(site):
-                if finding not in said:  # the layers of a model share their lines
-                    said.add(finding)
-                    yield finding
+            for finding in check(site):  # the layers of a model share their lines, and most of their faults
+                key = (finding.kind, finding.where, *([scope] if finding.kind == "dead head" else []))
+                found.setdefault(key, (finding, []))[1].append(scope)
+    for finding, scopes in found.values():
+        named = joined([scope for scope in scopes if scope])
+        yield replace(finding, what=f"{named}: {finding.what}") if named else finding
     yield from _losses(case)
 
 

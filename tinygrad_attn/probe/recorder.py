@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any, NamedTuple
 
 from ..mode import current, watching
@@ -80,9 +81,9 @@ class Recorder:
                 outer(path, tensor)
             prefix, _, name = path.rpartition(".")
             if name == "masked":
-                hidden[prefix] = tensor._data > -float("inf")
+                hidden[get_ident(), prefix] = tensor._data > -float("inf")
             elif name == "weights":
-                per_head = self._read(prefix, tensor._data, hidden.pop(prefix, None))
+                per_head = self._read(prefix, tensor._data, hidden.pop((get_ident(), prefix), None))
                 for head, one in per_head:
                     found.setdefault((path, head), []).append(one)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..backend import to_host
 from ..graph import Node
+from ..ops.matmul import _parsed
 from .case import Case
 from .finding import line_of
 
@@ -99,17 +100,27 @@ def _explicit(case: Case, node: Node) -> Site:
             site.scale = None if above.op.name in ("mul", "div") else site.scale
             flowing.sort(key=lambda parent: -int(np.prod(parent.shape)))
         above = flowing[0] if flowing else None
-    if above is not None and above.op is not None and above.op.name == "matmul":
-        got = kept_by_name(above)
-        lengths = [got[name] if name.endswith("_shape") else got[name].shape for name in ("x_shape", "x") if name in got]
-        site.d = int(lengths[0][-1]) if lengths else None
-        if site.scale_line == line_of(node) and site.scale == 1.0:
-            site.scale_line = line_of(above)
-    else:
+    site.d = None if above is None else _contracted(above)
+    if above is None or site.d is None:
         site.scale = None
+    elif site.scale_line == line_of(node) and site.scale == 1.0:
+        site.scale_line = line_of(above)
     site.visible = site.keep
     site.after = _masked_after(case, node, weights)
     return site
+
+
+def _contracted(node: Node) -> int | None:
+    """The length that a product of queries and keys sums over; None for another operation."""
+    got, name = kept_by_name(node), node.op.name if node.op else ""
+    if name == "matmul":
+        shape = got.get("x_shape", getattr(got.get("x"), "shape", ()))
+        return int(shape[-1]) if shape else None
+    if name == "einsum" and len(got["operands"]) == 2:
+        (left, right), out = _parsed(got["subscripts"], [x.ndim for x in got["operands"]])
+        lengths = dict(zip(left, got["operands"][0].shape))
+        return int(np.prod([lengths[c] for c in left if c in right and c not in out]))
+    return None
 
 
 def _read_step(site: Site, node: Node) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from threading import get_ident
 from typing import Any
 
 from ..graph import calling_line
@@ -49,7 +50,7 @@ class watch:
         self._all = not patterns
         self._matches = lru_cache(None)(lambda path: any(fnmatchcase(path, pattern) for pattern in self._patterns))
         self.seen = Seen(self._patterns, dead)
-        self._open: dict[str, Passage] = {}  # prefix -> the attention call that is running there
+        self._open: dict[tuple[int, str], Passage] = {}  # (thread, prefix) -> the attention call that is running there
         self._removers: list[Callable[[], None]] = []
 
     def __enter__(self) -> Seen:
@@ -79,9 +80,10 @@ class watch:
         wanted = self._matches(path)
         if not wanted and not (step in _EXPLAINS and self._explains(prefix)):
             return
-        passage = self._open.get(prefix)
+        place = get_ident(), prefix
+        passage = self._open.get(place)
         if passage is None or step in passage.steps:  # the same step again: the next call
-            passage = self._open[prefix] = Passage()
+            passage = self._open[place] = Passage()
         heads = self._head_counts.get(prefix, self._heads) if step in PER_HEAD else None
         visits = self.seen._visits.setdefault(path, []) if wanted else []
         visit = Visit(path, tensor, passage, heads, len(visits), _made_at(tensor))
