@@ -27,24 +27,28 @@ Run = Callable[[], Any]
 
 def alternate(runs: dict[str, Run], rounds: int, calls: int | None = None, slice: float = 1e-3) -> dict[str, float]:
     """Median seconds per call of each run.  A round times each once: `calls` calls in a row, or (None) as many
-    as take about `slice` seconds.  Runs of equal length are interrupted equally often by whoever shares the
-    machine; with equal numbers of calls the slower ones suffer more, which flatters the fast one.  Every second
-    round goes backwards, so that nobody always follows the same neighbour."""
-    count = {name: _calls_in(slice, run) for name, run in runs.items()}
-    if calls is not None:
-        count = dict.fromkeys(runs, calls)
+    as take about `slice` seconds.  Every second round goes backwards, so that nobody always follows the same
+    neighbour.
+
+    Two things would flatter us.  With equal numbers of calls the slower runs are interrupted more often by
+    whoever shares the machine: hence slices.  And a big library is slow right after another one has filled
+    the processor's caches (PyTorch by 1.5 at 4x4): short runs are called once before the clock starts."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
+    once = {name: _seconds_of_one(run, slice) for name, run in runs.items()}
     for i in range(rounds):
         for name in list(runs)[:: -1 if i % 2 else 1]:
-            seconds[name].append(_time(runs[name], count[name]) / count[name])
+            if once[name] < 10 * slice:
+                runs[name]()
+            count = calls or max(1, round(slice / once[name]))
+            seconds[name].append(_time(runs[name], count) / count)
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def _calls_in(slice: float, run: Run) -> int:
-    """How many calls fill `slice`, at least one; asking also warms caches, allocators and lazy imports."""
-    first = _time(run, 1)
-    fastest = first if first > 100 * slice else min(_time(run, 1) for _ in range(5))
-    return max(1, round(slice / fastest))
+def _seconds_of_one(run: Run, slice: float) -> float:
+    """The fastest of a few calls, after one for lazy imports and allocators (PyTorch's first takes a second)."""
+    run()
+    second = _time(run, 1)
+    return second if second > 10 * slice else min(_time(run, 1) for _ in range(5))
 
 
 def _time(run: Run, calls: int) -> float:

@@ -75,7 +75,7 @@ def main() -> None:
     peers = {"ours": ta, **{name: peer(name) for name in MAKERS if name != "ours"}}
     report = Report()
     for n, goals in GOALS.items():
-        seconds = alternate(runs(n, peers), rounds=20 if args.quick else 1000)
+        seconds = alternate(runs(n, peers), rounds=20 if args.quick else 400)
         for name, goal in goals.items():
             if name in seconds:
                 report.row(f"{n}x{n} {name}", seconds["ours"] / (2 * LINKS), seconds[name] / (2 * LINKS), goal)
