@@ -74,7 +74,7 @@ def _heading(section: str) -> str:
 def _summary(subject: Subject, say: Speaker) -> str:
     last = subject.last
     word, probability = last.answers[0]
-    sentence, name, right = (html.escape(text) for text in (" ".join(subject.words), subject.name, subject.target))
+    sentence, name, right = (html.escape(text) for text in (subject.sentence, subject.name, subject.target))
     return (
         f"<p class=sentence><bdi>{sentence}</bdi></p><p>"
         + say(

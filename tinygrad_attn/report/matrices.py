@@ -22,6 +22,7 @@ NUMBERS = 60_000  # of the step section, in the file at most
 
 
 def matrix_section(subject: Subject, say: Speaker) -> str:
+    wide = len(subject.words) > 10  # as in page.js
     values = [f"{m.step}" for m in subject.moments]
     return (
         f"<h2>{say('Who looks at whom', 'Quién mira a quién')}</h2><p>"
@@ -32,6 +33,11 @@ def matrix_section(subject: Subject, say: Speaker) -> str:
             "suma 1; una palabra no puede mirar a las que vienen después (rayadas). La matriz no es simétrica: W_Q no es W_K.",
         )
         + f"</p>{slider('moment', 'moment', say('training step', 'paso del entrenamiento'), values, len(values) - 1)}"
+        + (
+            f"<p class=note>{say('Shade: the square root of the weight.', 'Sombra: la raíz cuadrada del peso.')}</p>"
+            if wide
+            else ""
+        )
         + "<p id=moment-numbers class=numbers aria-live=polite></p><div id=heads class=grid></div>"
     )
 

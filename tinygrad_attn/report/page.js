@@ -21,13 +21,14 @@ function short(x, signed) {  // as few characters as a narrow cell needs
 // A matrix as a table: a darker cell is a larger number; red where it is negative.  Gives the power of ten left out.
 function matrix(box, rows, rowNames, columnNames, signed, describe) {
   const table = el("table", null, "matrix"), head = el("thead"), body = el("tbody"), tr = el("tr");
-  const wide = columnNames.length > 10, longest = Math.max(...rowNames.map(w => [...w].length), 1);
+  const wide = columnNames.length > 10, shortNames = columnNames.every(w => [...w].length < 2), longest = Math.max(...rowNames.map(w => [...w].length), 1);
   const names = el("col", null, "names"), group = el("colgroup");
   group.append(names, ...columnNames.map(() => el("col")));
   table.style.setProperty("--names", Math.min(longest, 12) * 0.62 + 0.8 + "em");
-  table.style.setProperty("--least", wide ? columnNames.length * 0.8 + "rem" : "0");
-  const turned = wide || Math.max(...columnNames.map(w => [...w].length)) > 6;
+  table.style.setProperty("--least", wide ? columnNames.length * 0.55 + "rem" : "0");
+  const turned = wide && !shortNames || Math.max(...columnNames.map(w => [...w].length)) > 6;
   if (turned) head.className = "turned";
+  if (wide) table.classList.add("wide");
   tr.append(el("td"));
   tr.firstChild.style.background = "none";
   for (const word of columnNames) { const th = el("th"); th.scope = "col"; th.append(el("span", word)); tr.append(th); }
@@ -42,7 +43,8 @@ function matrix(box, rows, rowNames, columnNames, signed, describe) {
     row.forEach((x, j) => {
       const td = el("td");
       if (x === null) { td.className = "hidden"; td.title = describe(i, j) + ": " + SAY.hidden; line.append(td); return; }
-      const share = largest ? Math.abs(x) / largest : 0;
+      let share = largest ? Math.abs(x) / largest : 0;
+      if (wide && !signed) share = Math.sqrt(share);  // many keys, small weights: they still show
       td.style.setProperty("--hue", x < 0 ? "var(--warm)" : "var(--mark)");
       td.style.setProperty("--share", (100 * share).toFixed(1) + "%");
       if (share > 0.55) td.className = share > 0.75 ? "strong" : "middle";
@@ -73,6 +75,7 @@ function drawHeads(at) {
   moment.layers.forEach((heads, layer) => heads.forEach((rows, head) => all.push(
     figure(SAY.layer + " " + layer + ", " + SAY.head + " " + head, "",
       box => matrix(box, rows, words, words, false, (i, j) => places(words, i, j))))));
+  $("heads").classList.toggle("wide", words.length > 10);
   $("heads").replaceChildren(...all);
   const answers = moment.answers.map(([word, p]) => word + " " + (100 * p).toFixed(2) + " %").join(", ");
   $("moment-numbers").textContent = SAY.loss + " " + moment.loss + "; " + SAY.answers + ": " + answers;

@@ -37,10 +37,11 @@ class Moment:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a report is about.  words: the sentence.  asked: its last word's place, or that of the answer.
-    target: what is right there.  moments: from the first weights to the last."""
+    """What a report is about.  sentence: as it is written; words: its tokens, each visible.  target: what is right at
+    the place where the model is asked.  moments: from the first weights to the last."""
 
     name: str
+    sentence: str
     words: list[str]
     target: str
     moments: list[Moment]
@@ -72,7 +73,7 @@ def subject_of_task(
 
     learn(reader, task, seed, steps, on_step=watched)
     size = sum(p.size for p in reader.parameters())
-    return Subject("agreement", SENTENCE.split(), task.ask(SENTENCE), moments, size)
+    return Subject("agreement", SENTENCE, SENTENCE.split(), task.ask(SENTENCE), moments, size)
 
 
 def moment_of_reader(reader: Reader, task: Agreement, step: int, sentence: str = SENTENCE) -> Moment:
@@ -111,9 +112,18 @@ def subject_of_run(folder: Path, sentence: str | None = None) -> Subject:
         except (KeyError, ValueError) as error:
             raise CheckpointError(f"{folder}: the checkpoint of step {step} does not fit the model: {error.args[0]}") from error
         moments.append(moment(step))
-    words = [task.vocabulary[i] for i in tokens]
-    right = task.vocabulary[targets[targets >= 0][-1]]
-    return Subject(settings.task, words, right, moments, sum(p.size for p in model.parameters()))
+    words = [visible(task.vocabulary[i]) for i in tokens]
+    right = visible(task.vocabulary[targets[targets >= 0][-1]])
+    return Subject(settings.task, task.decode(tokens), words, right, moments, sum(p.size for p in model.parameters()))
+
+
+def visible(token: str) -> str:
+    """A token that can be seen: a space and the end of a line have signs.
+
+    >>> visible(" "), visible("he")
+    ('␣', 'he')
+    """
+    return token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥")
 
 
 def _row(task: Task, sentence: str | None) -> tuple[Ints, Ints]:
@@ -151,4 +161,4 @@ def _moment(model: Module, logits: Callable[[], Tensor], right: Ints, names: tup
         loss = cross_entropy(first, right).item()
     layers = look(model, lambda: cross_entropy(logits(), right))
     order = np.argsort(-probabilities)[:3]
-    return Moment(step, float(loss), layers, [(names[i], float(probabilities[i])) for i in order])
+    return Moment(step, float(loss), layers, [(visible(names[i]), float(probabilities[i])) for i in order])
