@@ -1,5 +1,6 @@
 """inspect, step and doctor on a run: what they print, the files they write, and what they say when they cannot."""
 
+import json
 import os
 import subprocess
 import sys
@@ -68,3 +69,19 @@ def test_the_batch():
     assert IGNORED not in targets
     with pytest.raises(ValueError, match="2 to 5 tokens"):
         batch_of(Letters(), "123456", 1)
+
+
+def test_train_with_meters(tmp_path):
+    from tinygrad_attn.probe import read_history
+
+    common = ("--n-layers", 1, "--d-model", 32, "--workers", 2)
+    done = run("train", "copy", "--steps", 4, "--meters", 2, "--out", tmp_path / "metered", *common)
+    assert done.returncode == 0, done.stderr
+    assert "Saturation" in done.stdout and "blocks.0.attn.weights" in done.stdout
+    rows = read_history(tmp_path / "metered" / "meters.jsonl")
+    assert [(row["step"], row["head"]) for row in rows] == [(step, head) for step in (0, 2) for head in range(4)]
+    assert run("train", "copy", "--steps", 4, "--quiet", "--out", tmp_path / "plain", *common).returncode == 0
+    files = [(tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in ("metered", "plain")]
+    losses = [[json.loads(line)["loss"] for line in lines] for lines in files]
+    assert losses[0] == losses[1]  # looking changes no bit
+    assert run("train", "copy", "--meters", 0, "--out", tmp_path / "none").returncode == 2

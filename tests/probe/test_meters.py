@@ -149,3 +149,14 @@ def test_workers_do_not_mix_their_masks():
     for row in recorder.rows:  # equal scores: even over the keys that are visible, in each of the calls
         assert row["entropy"] == pytest.approx(1.0, abs=1e-5)
         assert row["rows"] == 20 * 4 * (23 + 15)
+
+
+def test_a_resumed_run_writes_no_step_twice(tmp_path):
+    x = ta.Tensor(np.zeros((1, 2, 3, 4)), dtype="float32")
+    for first in (0, 2):  # stopped after step 3, resumed at step 2
+        recorder = probe.Recorder(path=tmp_path / "meters.jsonl", every=1)
+        for step in range(first, 4):
+            with recorder.at(step):
+                attention(x, 1.0)
+    steps = [row["step"] for row in probe.read_history(tmp_path / "meters.jsonl")]
+    assert steps == [0, 0, 1, 1, 2, 2, 3, 3]

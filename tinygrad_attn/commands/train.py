@@ -53,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="threads that share each batch (default: by size and cores)")
     parser.add_argument("--mpi", action="store_true", help="share each batch over MPI (done unasked under mpirun or srun)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default cpu)")
+    meters = "every N steps read how saturated each head is, into meters.jsonl; an alarm when one dies"
+    parser.add_argument("--meters", type=int, metavar="N", help=meters)
     parser.add_argument("--quiet", action="store_true", help="write the files and print nothing")
     defaults = {field.name: field.default for field in fields(Settings)}
     for flag, kind, text in FLAGS:
@@ -77,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with directory.locked():
             trainer = _prepared(arguments, directory)
-            train_and_finish(screen, directory, trainer)
+            recorder = _metered(arguments, screen, directory, trainer)
+            train_and_finish(screen, directory, trainer, recorder)
     except (RunError, CheckpointError, NotFinite) as error:
         raise CommandError(str(error)) from error
     except Interrupted as note:
@@ -87,12 +90,26 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def train_and_finish(screen: Console, directory: RunDirectory, trainer: Trainer) -> None:
+def train_and_finish(screen: Console, directory: RunDirectory, trainer: Trainer, recorder: Any = None) -> None:
     """Train to the end inside ``directory.locked()`` and write down what a person looks at."""
     screen.print(_headline(trainer))
-    with _shown(screen, trainer) as show:
+    with _shown(screen, trainer, recorder) as show:
         train_in(directory, trainer, show)
     _finish(screen, directory, trainer)
+
+
+def _metered(arguments: argparse.Namespace, screen: Console, directory: RunDirectory, trainer: Trainer) -> Any:
+    """The recorder that --meters asks for, around each gradient; or None."""
+    if arguments.meters is None:
+        return None
+    from ..probe import Recorder
+
+    try:
+        recorder = Recorder(trainer.model, directory.path / "meters.jsonl", arguments.meters, on_alarm=screen.print)
+    except ValueError as error:
+        raise CommandError(f"--meters: {error}") from error
+    trainer.around = recorder.at
+    return recorder
 
 
 def _prepared(arguments: argparse.Namespace, directory: RunDirectory) -> Trainer:
@@ -149,7 +166,7 @@ def _headline(trainer: Trainer) -> str:
 
 
 @contextmanager
-def _shown(screen: Console, trainer: Trainer) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _shown(screen: Console, trainer: Trainer, recorder: Any = None) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A progress bar in a terminal; a line for each look at the held-out rows everywhere."""
     first = trainer.step
     started = time.perf_counter()
@@ -162,6 +179,8 @@ def _shown(screen: Console, trainer: Trainer) -> Iterator[Callable[[dict[str, An
             if "held_out_loss" in row:
                 exact = f", {row['held_out_accuracy']:.1%} of rows all right" if trainer.task.exact else ""
                 screen.print(f"step {done}: loss {row['loss']:.4f}; held out {row['held_out_loss']:.4f}{exact}")
+                if recorder is not None and recorder.rows:
+                    screen.print(recorder.table())
 
         yield show
 

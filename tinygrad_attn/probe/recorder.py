@@ -114,8 +114,17 @@ class Recorder:
             (self._down.add if down else self._down.discard)((name, head))
         self.rows += new
         if self.path is not None:
+            if len(self.rows) == len(new):
+                self._forget_from(step)
             with self.path.open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps({k: v if v == v else None for k, v in row.items()}) + "\n" for row in new)
+
+    def _forget_from(self, step: int) -> None:
+        """A run that resumes writes these steps anew: the lines of them, and one cut off by a crash, go first."""
+        assert self.path is not None
+        if self.path.exists():
+            kept = [line for line, row in _whole_rows(self.path) if row["step"] < step]
+            self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
     # ------------------------------------------------------------------------ reading
 
@@ -151,14 +160,17 @@ def meters_table(found: list[dict[str, Any]]) -> ProbeTable:
 
 def read_history(path: str | Path) -> list[dict[str, Any]]:
     """The rows that a Recorder wrote to `path`; a last line cut off by a crash is left out."""
-    found = []
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
+    rows = [row for _, row in _whole_rows(Path(path))]
+    return [{key: float("nan") if value is None and key != "head" else value for key, value in row.items()} for row in rows]
+
+
+def _whole_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(line, what it says) for each whole line."""
+    for line in path.read_text(encoding="utf-8").splitlines():
         try:
-            row = json.loads(line)
+            yield line, json.loads(line)
         except json.JSONDecodeError:
             continue
-        found.append({key: float("nan") if value is None and key != "head" else value for key, value in row.items()})
-    return found
 
 
 def _mean(several: list[Meter]) -> Meter:

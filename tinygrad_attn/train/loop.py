@@ -9,8 +9,8 @@ weights, moments and number of a step goes on exactly as the one it was taken fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,7 @@ class Trainer:
         self.optimizer = optimizer_of(settings, self.model)
         self.gradient = BatchGradient(self.model, self.optimizer, self.carrier, settings.seed, settings.accumulate)
         self.step, self.best = 0, float("inf")
+        self.around: Callable[[int], AbstractContextManager[Any]] = lambda step: nullcontext()  # entered for each gradient
 
     def steps(self) -> Iterator[Report]:
         """Train until settings.steps, from where training stands.
@@ -101,7 +102,8 @@ class Trainer:
         """One step: (sums, gradient norm, learning rate)."""
         now, s = self.step, self.settings
         self.optimizer.lr = warmup_cosine(now, s.steps, s.lr, s.warmup, s.floor * s.lr)
-        sums = self.gradient(self._rows, s.batch, now)
+        with self.around(now):
+            sums = self.gradient(self._rows, s.batch, now)
         norm = scaled_and_clipped(self.optimizer.gradients, sums[1], s.clip)
         if (self.device == "cpu" or (now + 1) % LOOK_EVERY == 0) and not np.isfinite(float(norm)):
             raise NotFinite(f"step {now + 1}: {self._diagnosis(now)}")
