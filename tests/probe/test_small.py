@@ -100,3 +100,16 @@ def test_spread_by_hand():
     assert found.dead == 0.75  # 0, 1e-3 (below 5e-3) and the row of NaN, whose finite part is 0
     assert found.high == pytest.approx(np.quantile([5, 0, 1e-3, 0], 0.95))
     assert row_norms(np.array([[0.0, 0.0]]))[0] == 0
+
+
+def test_zeros_through_fused_attention_are_those_of_the_explicit_one():
+    rng = np.random.default_rng(0)
+    q, k, v = (ta.Tensor(rng.standard_normal((1, 6, 4)) * 20, requires_grad=True, dtype="float32") for _ in range(3))
+    keep = np.tri(6, dtype=bool)
+    keep[2] = False  # a query that sees nothing: its gradient is structurally 0
+    found = []
+    for attention in (ta.fused_attention, lambda *a, **s: ta.scaled_dot_product_attention(*a, **s)[0]):
+        loss = (attention(q, k, v, mask=keep, scale=1.0) * 1e-3).sum()
+        found.append(probe.zeros(loss, q))
+    np.testing.assert_array_equal(found[0] == STRUCTURAL, found[1] == STRUCTURAL)
+    assert (found[0][0, [0, 2]] == STRUCTURAL).all() and (found[0] != STRUCTURAL).any()

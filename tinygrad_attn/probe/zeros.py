@@ -8,6 +8,8 @@ import numpy as np
 
 from ..backend import module_of, to_host
 from ..graph import Node
+from ..mode import enable_grad, watching
+from ..tensor import Tensor
 from ..walk import walk
 from .local import node_of, ordered, pull
 from .small import KINDS, kinds_of_zero
@@ -19,7 +21,8 @@ def zeros(loss: Any, x: Any) -> np.ndarray:
     """For each entry of dL/dx its kind (``probe.KINDS``): nonzero, structural, underflow or rounding.
 
     The rules run twice: as they are, and again in float64, with softmax weights that had underflowed lifted
-    to 1e-150; masks still make exact zeros of them.  An entry that is 0 both times is structural.
+    to 1e-150, unless a mask hid them (masked_fill; a bias of -inf counts as underflow).  An entry that is 0 both
+    times is structural.
     The graph and every ``.grad`` stay as they are.
 
     Errors: RuntimeError when the graph is released, or the loss does not depend on x.
@@ -35,7 +38,7 @@ def zeros(loss: Any, x: Any) -> np.ndarray:
         raise RuntimeError("zeros: the loss does not depend on this tensor")
     seed = module_of(loss._data).ones(loss.shape, dtype=loss.dtype)
     plain = _gradient(root, node, seed)
-    exact = to_host(_wide(order, seed.astype(np.float64), node))
+    exact = to_host(_wide(order, seed.astype(np.float64), {node}).get(node, np.zeros(node.shape)))
     with np.errstate(divide="ignore"):
         return kinds_of_zero(plain, np.log(np.abs(exact)))
 
@@ -47,24 +50,47 @@ def _gradient(root: Node, node: Node, seed: Any) -> Any:
     return np.zeros(node.shape, node.dtype)
 
 
-def _wide(order: list[Node], seed: Any, wanted: Node) -> Any:
+def _wide(order: list[Node], seed: Any, wanted: set[Node]) -> dict[Node, Any]:
     """dL/d(wanted) with the same rules on float64 gradients, and fan-ins summed with compensation."""
-    pending = {order[0]: (seed, seed * 0)}
+    pending, found = {order[0]: (seed, seed * 0)}, {}
     for node in order:
         gradient, lost = pending.pop(node, (None, None))
         if gradient is None:
             continue
-        if node is wanted:
-            return gradient + lost
+        if node in wanted:
+            found[node] = gradient + lost
         with np.errstate(all="ignore"):
-            contributions = pull(node, gradient + lost, kept=_wide_kept(node))
+            fused = node.op is not None and node.op.name == "fused"
+            contributions = (_through_reference if fused else _through_rules)(node, gradient + lost)
             for parent, contribution in zip(node.parents or (), contributions):
                 if parent is not None and contribution is not None:
                     so_far, error = pending.get(parent, (contribution * 0, contribution * 0))
                     total = so_far + contribution
                     part = total - so_far  # Knuth's two-sum: what this addition lost
                     pending[parent] = total, error + ((so_far - (total - part)) + (contribution - part))
-    return np.zeros(wanted.shape)
+    return found
+
+
+def _through_rules(node: Node, gradient: Any) -> list[Any]:
+    return pull(node, gradient, kept=_wide_kept(node))
+
+
+def _through_reference(node: Node, gradient: Any) -> list[Any]:
+    """Fused attention: its explicit form, made again in float64, where each weight and mask is seen."""
+    op, kept = node.op, node.kept[0]
+    assert op is not None and op.reference is not None and node.parents is not None
+    values = {name: kept[name] for name in op.arguments}
+    inputs: list[Tensor | None] = []
+    for i, parent in zip(op.traced, node.parents):
+        name, wants = op.arguments[i], parent is not None
+        if hasattr(values[name], "dtype"):
+            values[name] = Tensor(values[name], wants, dtype=np.float64)
+        inputs.append(values[name] if wants else None)
+    with enable_grad(), watching(lambda path, tensor: None):  # nobody is shown this one
+        out = op.reference(**values)
+    nodes = {x._node for x in inputs if x is not None and x._node is not None}
+    found = _wide(ordered(out._node, "zeros"), gradient, nodes)
+    return [None if x is None or x._node is None else found.get(x._node) for x in inputs]
 
 
 def _wide_kept(node: Node) -> Any:
@@ -81,8 +107,17 @@ def _wide_kept(node: Node) -> Any:
     kept = tuple(None if part is None else each(part) for part in node.kept)
     if node.op is not None and node.op.name == "softmax" and kept[0] is not None:
         p, *rest = kept[0]
-        kept = ((np.where(p == 0, _LIFT, p) if isinstance(p, np.ndarray) else p, *rest),)
+        kept = ((_lifted(p, (node.parents or (None,))[0]), *rest),)
     return kept
+
+
+def _lifted(p: Any, masked: Node | None) -> Any:
+    """Weights whose zeros are lifted, except where the operation before softmax was a mask."""
+    module = module_of(p)
+    hidden = False
+    if masked is not None and masked.op is not None and masked.op.name == "masked_fill" and masked.kept[0]:
+        hidden = module.asarray(masked.kept[0][masked.op.needs[0].index("mask")]).astype(bool)
+    return module.where((p == 0) & ~module.asarray(hidden), _LIFT, p)
 
 
 __all__ = ["KINDS", "zeros"]
