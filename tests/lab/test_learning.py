@@ -10,6 +10,7 @@ from tinygrad_attn.lab.nothing_to_train import parameter_free_and_learned
 from tinygrad_attn.lab.scorers import additive_dot_and_scaled
 from tinygrad_attn.lab.successor import LABELS, SYMBOLS, Finder, Successor, look, train, weights_of
 from tinygrad_attn.lab.ties import tied_and_independent
+from tinygrad_attn.lab.where_to_look import agreement_over_seeds
 
 
 @pytest.mark.parametrize("hops", [1, 4])
@@ -108,6 +109,12 @@ def test_the_heads_table_says_what_was_measured(monkeypatch):
     assert table.column("accuracy", task=FOUR, heads=4) == pytest.approx(0.99)
     assert table.column("accuracy", task=WORDS_SMALL).tolist() == [0.5, 0.5]
     assert table.column("accuracy", task=WORDS) == pytest.approx([0.7, 1.0])
+
+
+def test_the_blank_looks_at_the_pronoun_and_for_the_word_at_the_verb_too():
+    table = agreement_over_seeds(seeds=2, steps=60, word_steps=120)
+    assert [verdict.holds for verdict in table.verdicts] == [True, True]
+    assert table.column("weight_verb")[0] < 0.05 < table.column("weight_verb")[1]
 
 
 def test_whole_word_from_unit_scores_and_from_sigma_0_02():

@@ -63,9 +63,7 @@ EXPERIMENTS = {
     "asymmetry": Experiment(
         "asymmetry", "asymmetry_of_scores", "Is the attention matrix symmetric?", "¿Es simétrica la matriz de atención?"
     ),
-    "ties": Experiment(
-        "ties", "tied_and_independent", "Do we need three matrices?", "¿Hacen falta tres matrices?"
-    ),
+    "ties": Experiment("ties", "tied_and_independent", "Do we need three matrices?", "¿Hacen falta tres matrices?"),
     "definiteness": Experiment(
         "definiteness", "rank_and_definiteness", "What can M = W_Q W_K^T be?", "¿Qué puede ser M = W_Q W_K^T?"
     ),
@@ -78,6 +76,12 @@ EXPERIMENTS = {
     ),
     "cost": Experiment(
         "cost", "cost_of_length", "How does the cost grow with the length?", "¿Cómo crece el coste con la longitud?"
+    ),
+    "agreement": Experiment(
+        "where_to_look",
+        "agreement_over_seeds",
+        "Does attention find out where to look?",
+        "¿Averigua la atención adónde mirar?",
     ),
     "heads": Experiment(
         "heads", "one_wide_or_four_narrow", "One wide head or four narrow ones?", "¿Una cabeza ancha o cuatro estrechas?"

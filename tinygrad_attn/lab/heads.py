@@ -6,14 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..functions import cross_entropy
-from ..optim import Adam
 from ..show.table import Column, percent
-from ..train.agreement import agreement
-from ..train.reader import Reader, examine
-from ..train.workers import one_thread_blas
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import Finder, Successor, train
+from .where_to_look import trained
 from .words import speaker
 
 HEADS, WIDTH = (1, 4), 64
@@ -117,17 +113,5 @@ def _followers(seed: int, heads: int, steps: int, rate: float) -> float:
     return train(Finder(seed, d, d, heads=heads, hops=4), Successor(seed, hops=4), seed, steps, rate)[-1].accuracy
 
 
-@one_thread_blas()
 def _whole_word(seed: int, heads: int, sigma: float, steps: int) -> float:
-    task = agreement(seed, whole_word=True)
-    reader = Reader(len(task.answers), seed, WIDTH, heads)
-    attn = reader.block.attn
-    for W in (attn.W_Q, attn.W_K, attn.W_V, attn.W_O):
-        W.data = W.numpy() * (sigma / 0.02)
-    rng, optimizer = np.random.default_rng(seed), Adam(reader.parameters(), 1e-3)
-    for _ in range(steps):
-        tokens, labels = task.train.batch(rng, 64)
-        optimizer.zero_grad()
-        cross_entropy(reader(tokens), labels).backward()
-        optimizer.step()
-    return examine(reader, task.held_out).accuracy
+    return trained(seed, True, sigma, heads, steps).accuracy

@@ -73,9 +73,7 @@ def learning_with_and_without_scaling(
     return table
 
 
-def _best(
-    seeds: int, d_k: int, variant: str, steps: int, every: int, rates: Sequence[float]
-) -> tuple[float, list[list[Look]]]:
+def _best(seeds: int, d_k: int, variant: str, steps: int, every: int, rates: Sequence[float]) -> tuple[float, list[list[Look]]]:
     """The learning rate with the highest final accuracy, and its runs, one per seed."""
     sigma = 0.02 if variant.endswith("0.02") else UNIT
     scorer = "scaled" if variant == "scaled" else "dot"

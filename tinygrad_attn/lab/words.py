@@ -1,7 +1,7 @@
 """Two languages, side by side: each text of the lab stands next to its translation, where it is used.
 
-    say = speaker("es")
-    say("scaled", "escalado")  ->  "escalado"
+say = speaker("es")
+say("scaled", "escalado")  ->  "escalado"
 """
 
 from __future__ import annotations
