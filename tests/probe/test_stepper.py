@@ -8,7 +8,7 @@ import pytest
 
 import tinygrad_attn as ta
 from tinygrad_attn import probe
-from tinygrad_attn.probe.rules import formulas
+from tinygrad_attn.probe.rules import formulas, helpers
 from tinygrad_attn.probe.stepper_page import stepper_page
 from tinygrad_attn.probe.stepper_terminal import run
 
@@ -93,6 +93,14 @@ def test_rules_are_read_from_their_source():
         return x**3
 
     assert formulas(cube.op) == [("dL/dx", "g * 3 * x**2")]
+
+
+def test_a_fused_operation_shows_its_reference():
+    from tinygrad_attn.attention.fused import fused
+    from tinygrad_attn.ops.norm import layer_norm
+
+    assert any("centred / sqrt" in text for text in helpers(layer_norm.op))
+    assert any("scores = wide_q @ wide_k.mT" in text for text in helpers(fused.op))
 
 
 def test_the_text_shows_everything():

@@ -27,7 +27,8 @@ def formulas(op: Op) -> list[tuple[str, str]]:
 
 
 def helpers(op: Op) -> list[str]:
-    """The source of the functions that the rules call by a private name (``_softmax_rule``), one level deep."""
+    """The source of the functions that the rules call by a private name (``_kept``), one level deep; of a fused
+    operation its reference, the same in primitives."""
     found: dict[str, str] = {}
     for rule in op.rules or ((op.joint,) if op.joint else ()):
         if rule is None or rule.__name__ != "<lambda>":
@@ -35,6 +36,12 @@ def helpers(op: Op) -> list[str]:
         for name in rule.__code__.co_names:
             helper = rule.__globals__.get(name) if name.startswith("_") and name != "_cast" else None
             if inspect.isfunction(helper):
+                found[name] = function_source(helper)
+    if op.reference is not None:
+        found["reference"] = function_source(op.reference)
+        for name in op.reference.__code__.co_names:
+            helper = op.reference.__globals__.get(name)
+            if inspect.isfunction(helper) and not hasattr(helper, "op"):  # an operation is a primitive
                 found[name] = function_source(helper)
     return list(found.values())
 
