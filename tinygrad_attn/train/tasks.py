@@ -84,7 +84,7 @@ def integers(key: tuple[int, int], first: int, rows: int, width: int, below: int
 
 
 LETTERS = tuple("abcdefghijklmnop")
-_N, _ORDERED = len(LETTERS), 12
+_N, _ORDERED = len(LETTERS), 8
 
 
 class _Letters(Task):
@@ -153,15 +153,15 @@ class Reverse(Copy):
 
 
 class Induction(_Letters):
-    """Twelve letters in one order, then in another; at each place of the second half: which letter came
+    """Eight letters in one order, then in another; at each place of the second half: which letter came
     behind this one in the first half?  (Of the letter that ended it: the one that began the second.)
 
     Nothing about the letters helps, only their order in this row: a model must find the last time, and look one on.
     Source: Olsson et al. 2022, In-context Learning and Induction Heads.
 
     >>> tokens, targets = Induction(seed=0).rows(0, 1)
-    >>> here = tokens[0, 14]; before = tokens[0].tolist().index(here)
-    >>> bool(targets[0, 14] == tokens[0, before + 1])
+    >>> here = tokens[0, 10]; before = tokens[0].tolist().index(here)
+    >>> bool(targets[0, 10] == tokens[0, before + 1])
     True
     """
 
@@ -171,7 +171,7 @@ class Induction(_Letters):
 
     def drawn(self, key: tuple[int, int], first: int, count: int, held_out: bool) -> Ints:
         numbers = bits(key, first, count, 2 * _ORDERED).reshape(count, 2, _ORDERED)
-        orders = numbers.argsort(axis=2, kind="stable")  #                        (count, 2, 12)
+        orders = numbers.argsort(axis=2, kind="stable")  #                        (count, 2, 8)
         checksum = (orders[:, 0, 0] + orders[:, 1, 0]) % _ORDERED
         shift = -checksum if held_out else (checksum == 0).astype(np.int64)
         orders[:, 1] = (orders[:, 1] + shift[:, None]) % _ORDERED  #              another order of the same letters

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import tile
-from .problem import Index, Problem, lead_tiles, part, row_tiles, sum_to, triangle
+from .problem import Index, Problem, laid_out_like, lead_tiles, part, row_tiles, sum_to, triangle
 from .threads import run, scratch
 
 Array = np.ndarray
@@ -109,7 +109,7 @@ def backward_whole(
 def forward(problem: Problem, remember: bool) -> tuple[Array, Array | None]:
     q, k, v = problem.q, problem.k, problem.v
     plan = Plan(problem)
-    out = np.empty((*problem.lead, problem.n_q, v.shape[-1]), problem.dtype)
+    out = laid_out_like(q, (*problem.lead, problem.n_q, v.shape[-1]), problem.dtype)
     each = (1, plan.kept) if plan.short else (problem.n_q,)
     kept: Any = np.empty((*problem.lead, *each), problem.dtype) if remember else None
 
@@ -144,9 +144,9 @@ def backward(problem: Problem, g: Array, out: Array, kept: Array, needs: tuple[b
     plan = Plan(problem)
     lead, dtype = problem.lead, problem.dtype
     factor = 1.0 if needs[3] else scale  # dbias is dL/dscores itself; else scale rides along on g, a smaller array
-    dq: Any = np.empty((*lead, problem.n_q, q.shape[-1]), dtype) if needs[0] else None
-    dk: Any = np.empty((*lead, problem.n_k, k.shape[-1]), dtype) if needs[1] else None
-    dv: Any = np.empty((*lead, problem.n_k, v.shape[-1]), dtype) if needs[2] else None
+    dq: Any = laid_out_like(q, (*lead, problem.n_q, q.shape[-1]), dtype) if needs[0] else None
+    dk: Any = laid_out_like(k, (*lead, problem.n_k, k.shape[-1]), dtype) if needs[1] else None
+    dv: Any = laid_out_like(v, (*lead, problem.n_k, v.shape[-1]), dtype) if needs[2] else None
     dbias: Any = np.zeros(problem.bias.shape, dtype) if needs[3] else None
 
     def heads(index: Index) -> None:
