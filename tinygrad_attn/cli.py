@@ -31,6 +31,7 @@ COMMANDS = {
     "step": Command("commands.step", "walk backward through a trained model, node by node"),
     "doctor": Command("commands.doctor", "what is wrong with a trained model's gradient flow, and what to change"),
     "report": Command("commands.report", "one offline HTML page about a trained model's attention, or about the experiments"),
+    "play": Command("commands.play", "the live page: type a sentence, turn the knobs (needs the extra `play`)"),
     "lab": Command("commands.lab", "experiments that answer one question each; without a name: the list"),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..probe.stepper import stepper
 from ..probe.stepper_page import notebook_frame
 from ..show.table import percent
 from ..tensor import Tensor
+from .assets import asset
 from .flow import flow_section
 from .matrices import matrix_section, page_data, short, steps_section
 from .subject import Subject
@@ -56,14 +56,14 @@ def lab_report(tables: list[tuple[str, LabTable]], language: str = "en") -> str:
 def _document(
     title: str, intro: str, sections: list[tuple[str, str]], data: dict[str, Any], language: str, say: Speaker
 ) -> str:
-    style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    matrix, style, script = (asset(name) for name in ("matrix.css", "page.css", "page.js"))
     entries = "".join(f'<li><a href="#{name}">{_heading(text)}</a></li>' for name, text in sections)
     nav = f'<nav aria-label="{say("contents", "contenido")}"><ol>{entries}</ol></nav>'
     without = say("The sliders and matrices need JavaScript; nothing is loaded from a network.",
                   "Los controles y las matrices necesitan JavaScript; nada se carga de la red.")  # fmt: skip
     body = "".join(f"<section id={name}>{text}</section>" for name, text in sections)
     whole = f"{intro}{nav}<noscript><p>{without}</p></noscript><main>{body}</main>"
-    document = page(title, whole, style, script.replace("__DATA__", as_json(data)))
+    document = page(title, whole, matrix + style, script.replace("__DATA__", as_json(data)))
     return document.replace('<html lang="en">', f'<html lang="{language}">', 1)
 
 

@@ -42,7 +42,7 @@ function matrix(box, rows, rowNames, columnNames, signed, describe) {
     line.append(th);
     row.forEach((x, j) => {
       const td = el("td");
-      if (x === null) { td.className = "hidden"; td.title = describe(i, j) + ": " + SAY.hidden; line.append(td); return; }
+      if (x === null) { td.className = "unseen"; td.title = describe(i, j) + ": " + SAY.hidden; line.append(td); return; }
       let share = largest ? Math.abs(x) / largest : 0;
       if (wide && !signed) share = Math.sqrt(share);  // many keys, small weights: they still show
       td.style.setProperty("--hue", x < 0 ? "var(--warm)" : "var(--mark)");
