@@ -33,6 +33,7 @@ COMMANDS = {
     "report": Command("commands.report", "one offline HTML page about a trained model's attention, or about the experiments"),
     "play": Command("commands.play", "the live page: type a sentence, turn the knobs (needs the extra `play`)"),
     "lab": Command("commands.lab", "experiments that answer one question each; without a name: the list"),
+    "sweep": Command("commands.sweep", "a grid of experiments or trainings on a Dask cluster"),
 }
 
 
@@ -41,7 +42,8 @@ class CommandError(Exception):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; gives the exit code: 0 done, 1 a reader of our output left, 2 wrong use, 130 interrupted."""
+    """Run one command; gives the exit code: 0 done, 1 a reader of our output left or some cells
+    of a sweep failed, 2 wrong use, 130 interrupted."""
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser("tinygrad-attn", description="Where does the gradient go in attention?")
     parser.add_argument("--version", action="version", version=f"tinygrad_attn {__version__}")

@@ -21,6 +21,7 @@ import numpy as np
 
 from .. import __version__
 from .checkpoint import CheckpointError, load, restore, save
+from .lock import taken
 from .loop import Report, Trainer
 from .settings import Settings
 
@@ -47,7 +48,7 @@ class RunDirectory:
         except OSError as error:
             raise RunError(f"cannot write to {self.path}: {error.strerror or error}; choose another with --out") from None
         with file:
-            if not _locked(file):
+            if not taken(file):
                 raise RunError(f"{self.path}: another run is writing here; wait for it, or choose another folder with --out")
             self.checkpoints.mkdir(exist_ok=True)
             for left in self.checkpoints.glob("*.part"):  # a killed run's unfinished file
@@ -151,22 +152,6 @@ def _whole_lines(path: Path) -> list[str]:
     if not path.exists():
         return []
     return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("}\n")]
-
-
-def _locked(file: Any) -> bool:
-    """Take the lock of an open file; False where another process has it.  It goes when the file is closed."""
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 __all__ = ["RunDirectory", "RunError", "load"]

@@ -1,0 +1,82 @@
+"""The Dask cluster that works a sweep off: a local one of processes, or a scheduler that is there already.
+
+Before any work: does the scheduler answer, has it workers, do they run this very code?"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from ..train.code import code, differences
+
+PATIENCE = 5.0  # seconds until a scheduler must have answered
+WORKERS_WITHIN = 10.0  # seconds until a scheduler must have a worker
+
+
+class ClusterError(Exception):
+    """A cluster that cannot be used: what was tried, and what to do."""
+
+
+@contextmanager
+def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
+    """A ``distributed.Client``: of the scheduler at `address`, or (None) of `workers` processes on this machine.
+
+    Errors: ClusterError."""
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise ClusterError(f"a sweep needs dask.distributed ({error}): pip install 'tinygrad_attn[dask]'") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong with a cell is told by the sweep
+    patience = {"distributed.comm.timeouts.connect": f"{PATIENCE}s"}
+    with ExitStack() as opened, dask.config.set(patience):
+        if address is None:
+            local = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,  # and one BLAS thread, which Dask's own setting sees to
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0" if dashboard() else None,
+                silence_logs=logging.CRITICAL,
+            )
+            client = opened.enter_context(distributed.Client(opened.enter_context(local)))
+        else:
+            try:
+                client = opened.enter_context(distributed.Client(address, timeout=PATIENCE))
+            except (OSError, ValueError, TimeoutError) as error:
+                raise ClusterError(f"no scheduler answers at {address} within {PATIENCE:g} s: {_first_line(error)}") from None
+        _same_code(client, address)
+        yield client
+
+
+def dashboard() -> bool:
+    """Can Dask show its dashboard?"""
+    return importlib.util.find_spec("bokeh") is not None
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _same_code(client: Any, address: str | None) -> None:
+    where = address or "the local cluster"
+    try:
+        client.wait_for_workers(1, timeout=WORKERS_WITHIN)
+    except TimeoutError:
+        raise ClusterError(f"{where} has no workers (waited {WORKERS_WITHIN:g} s); start one: dask worker {where}") from None
+    ours = code()
+    try:
+        theirs = client.run(code)
+    except Exception as error:
+        raise ClusterError(f"the workers of {where} cannot load this package: {_first_line(error)}; install the same") from None
+    for worker, versions in theirs.items():
+        if found := differences(ours, versions):
+            raise ClusterError(f"the worker {worker} runs other code: {found}; install the same everywhere")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
