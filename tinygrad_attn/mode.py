@@ -134,7 +134,8 @@ class scope(_Switch):
 
 
 class watching(_Switch):
-    """`watcher(path, tensor)` is called for every tensor that is named inside."""
+    """`watcher(path, tensor)` is called for every tensor that is named inside.  One with an attribute
+    ``values_only = True`` waits for no gradient: inside fused operations it is shown constants, which cost less."""
 
     def __init__(self, watcher: Callable[[str, Any], None]) -> None:
         self.watcher = watcher

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..backend import Array
 from ..graph import Traced
-from ..mode import current, enable_grad
+from ..mode import current, enable_grad, no_grad
 from ..operation import op
 from ..tensor import Tensor
 from . import kernels
@@ -101,29 +101,15 @@ def fused_attention(
 def _fill_watched(out: Tensor, arguments: tuple[Any, ...]) -> None:
     """Run the reference beside the fused node on copies without history, so that its named intermediates
     are seen, and hand it the gradient that reaches the fused output, so that theirs are too."""
-    if out._node is None:
-        attend(*arguments)
+    if out._node is None or getattr(current().watcher, "values_only", False):
+        with no_grad():
+            attend(*arguments)
         return
     copies: list[Any] = [Tensor(x, requires_grad=True) if isinstance(x, Traced) else x for x in arguments[:4]]
     with enable_grad():
         shadow, _ = attend(*copies, *arguments[4:])
 
     def pass_on(gradient: Tensor) -> None:
-        if _is_awaited(shadow):  # a watcher of values only (the meters) costs no second backward
-            shadow.backward(gradient.detach(), retain_graph=True)
+        shadow.backward(gradient.detach(), retain_graph=True)
 
     out.register_hook(pass_on)
-
-
-def _is_awaited(shadow: Tensor) -> bool:
-    """Does anybody wait for the gradient of something that `shadow` was made of?"""
-    nodes, seen = [shadow._node], set()
-    while nodes:
-        node = nodes.pop()
-        if node is None or node in seen:
-            continue
-        if node.extras is not None and (node.extras.hooks or (node.op is not None and node.extras.keeps_grad)):
-            return True
-        seen.add(node)
-        nodes += node.parents or ()
-    return False

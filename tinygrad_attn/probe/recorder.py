@@ -87,6 +87,7 @@ class Recorder:
                 for head, one in per_head:
                     found.setdefault((path, head), []).append(one)
 
+        look.values_only = outer is None or getattr(outer, "values_only", False)  # type: ignore[attr-defined]
         with watching(look):
             yield
         self._write(step, found)
