@@ -93,6 +93,15 @@ def test_both_languages_have_the_same_cells_and_no_word_of_the_other(name):
 
 
 def test_notebooks_are_those_of_the_sources():
+    cells = builder().cells
+    for name in NAMES:
+        source = (LESSONS / f"{name}.py").read_text(encoding="utf-8")
+        for language in LANGUAGES:
+            made = [(cell["cell_type"], text(cell)) for cell in notebook(name, language)]
+            assert made == cells(source, language), f"{name}.{language}: run python examples/lessons/build.py"
+
+
+def test_notebooks_are_valid_and_built_alike():
     pytest.importorskip("nbformat")
     assert builder().main(check=True) == 0
 

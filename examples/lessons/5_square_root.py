@@ -164,4 +164,4 @@ print((x @ W).std().round(3), ta.nn.MultiHeadAttention(64, 4, seed=0).W_Q.numpy(
 # Antes del producto escalado existió la atención aditiva: una red diminuta puntúa cada par, y su tanh mantiene pequeñas
 # las puntuaciones. Supera al producto *sin escalar* cuando d_k es grande, y lo paga en operaciones y memoria.
 # %%
-print(additive_dot_and_scaled(seeds=2, language=LANGUAGE, widths=(16, 256), steps=100, rates=(3.0,)))
+print(additive_dot_and_scaled(seeds=2, language=LANGUAGE, widths=(16, 256), rates=(2.0, 3.0)))

@@ -21,7 +21,7 @@ def learning_with_and_without_scaling(
     on_step: Progress = quiet,
     *,
     widths: Sequence[int] = (16, 64, 256, 1024),
-    steps: int = 100,
+    steps: int = 80,
     every: int = 20,
     rates: Sequence[float] = (3.0, 10.0),
 ) -> LabTable:

@@ -26,8 +26,8 @@ def additive_dot_and_scaled(
     on_step: Progress = quiet,
     *,
     widths: Sequence[int] = (16, 64, 256),
-    steps: int = 100,
-    rates: Sequence[float] = (1.0, 3.0),
+    steps: int = 80,
+    rates: Sequence[float] = (1.0, 2.0, 3.0),
 ) -> LabTable:
     """The successor task with each scorer at each d_k: accuracy, counted operations and bytes, and the clock.
 
