@@ -17,8 +17,10 @@ _VARIABLES = """
   color:var(--ink);font-size:1rem;line-height:1.5;max-width:100%}
 .dark .ta{--ink:#e8e8e8;--paper:#151718;--dim:#a3a3a3;--line:#3a3d40;--mark:#8ab4f8;--shade:#202426;--warm:#ff9d76}
 .dark .ta table.matrix td.middle{color:var(--paper)}
-.ta h1{font-size:1.55rem;font-weight:700;margin:0 0 .3rem}.ta h2{font-size:1.2rem;font-weight:700;margin:.6rem 0 .2rem}.ta p{margin:.3rem 0;max-width:46rem;overflow-wrap:anywhere}
-.ta .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,16rem),1fr));gap:1rem 1.4rem;align-items:start}
+.ta h1{font-size:1.55rem;font-weight:700;margin:0 0 .3rem}
+.ta h2{font-size:1.2rem;font-weight:700;margin:.6rem 0 .2rem}.ta p{margin:.3rem 0;max-width:46rem;overflow-wrap:anywhere}
+.ta .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,15rem),1fr));gap:1rem 1.4rem;
+  align-items:start}
 .ta figure{margin:.4rem 0;min-width:0}.ta figcaption{font-weight:600;font-size:.92rem}
 .ta small{font-weight:400;color:var(--dim)}.ta .warn{border-left:4px solid var(--warm);padding-left:.6rem}
 .ta .dim{color:var(--dim);font-size:.9rem}.ta table.numbers{font-variant-numeric:tabular-nums;border-collapse:collapse}

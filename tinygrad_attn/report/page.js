@@ -19,7 +19,8 @@ function short(x, signed) {  // as few characters as a narrow cell needs
 }
 
 // A matrix as a table: a darker cell is a larger number; red where it is negative.  Gives the power of ten left out.
-function matrix(box, rows, rowNames, columnNames, signed, describe) {
+function matrix(box, rows, longRowNames, longColumnNames, signed, describe) {
+  const rowNames = longRowNames.map(fitting), columnNames = longColumnNames.map(fitting);
   const table = el("table", null, "matrix"), head = el("thead"), body = el("tbody"), tr = el("tr");
   const wide = columnNames.length > 10, shortNames = columnNames.every(w => [...w].length < 2), longest = Math.max(...rowNames.map(w => [...w].length), 1);
   const names = el("col", null, "names"), group = el("colgroup");
@@ -68,6 +69,7 @@ function figure(caption, small, fill) {
   return f;
 }
 
+const fitting = word => [...word].length > 16 ? [...word].slice(0, 15).join("") + "…" : word;
 const places = (words, i, j) => words[i] + " (" + i + ") " + SAY.looks + " " + words[j] + " (" + j + ")";
 
 function drawHeads(at) {

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from ..show.pictures import GRID, HIDDEN, INK, QUIET, SCALED, UNSCALED
 
+MOVABLE = "temperature-marker"  # the one part of a figure that the page moves
 _VARIABLES = {
     INK: "var(--ink)", QUIET: "var(--dim)", GRID: "var(--line)", HIDDEN: "var(--shade)", SCALED: "var(--mark)",
     UNSCALED: "var(--warm)", "#ffffff": "var(--paper)", "#000000": "var(--ink)",
@@ -52,6 +53,7 @@ def inline(figure: Figure, label: str) -> str:
         drawing = drawing.replace(colour, variable)
     drawing = re.sub(r"font: (\S+px) [^;\"]*", r"font: \1 system-ui, sans-serif", drawing)
     drawing = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img" aria-label="@label@">', drawing)
+    drawing = re.sub(rf'<g id="(?!{MOVABLE})[^"]*"', "<g", drawing)  # the same names in every figure of a page
     drawing = re.sub(r"\s*\n\s*", "\n", drawing)
     return drawing.replace("@label@", html.escape(label, quote=True))
 

@@ -11,7 +11,7 @@ from ..lab.vanishing import entropy, jacobian_norm
 from ..lab.words import Speaker
 from ..show.pictures import SCALED, UNSCALED
 from .subject import Subject
-from .svg import inline, plain_axes, slider
+from .svg import MOVABLE, inline, plain_axes, slider
 
 TEMPERATURES = tuple(float(f"{10 ** (i / 8):.3g}") for i in range(-12, 13))  # 0.0316 to 31.6
 
@@ -62,7 +62,7 @@ def temperature_section(subject: Subject, data: dict[str, Any], say: Speaker) ->
     axes.set_xlabel("T", fontsize=10)
     axes.legend(frameon=False, fontsize=10)
     marker = axes.axvline(1.0, color="#1b2733", lw=1.5)
-    marker.set_gid("temperature-marker")
+    marker.set_gid(MOVABLE)
     figure.set_dpi(72)  # SVG counts in points: where each temperature stands, relative to T = 1
     figure.draw_without_rendering()
     places = [float(axes.transData.transform((T, 0))[0]) for T in ts]
