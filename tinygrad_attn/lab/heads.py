@@ -18,13 +18,13 @@ SPANISH = {FOUR: "cuatro sucesores", WORDS: "palabra entera", WORDS_SMALL: "pala
 
 
 def one_wide_or_four_narrow(
-    seeds: int = 4,
+    seeds: int = 6,
     language: str = "en",
     on_step: Progress = quiet,
     *,
     steps: int = 200,
     rates: Sequence[float] = (3.0, 10.0),
-    word_steps: int = 160,
+    word_steps: int = 180,
 ) -> LabTable:
     """One head of width 64 against four of width 16, on two tasks that need more than one place.
 

@@ -38,7 +38,7 @@ def trained(seed: int, whole_word: bool, sigma: float = WIDTH**-0.5, heads: int 
 
 
 def agreement_over_seeds(
-    seeds: int = 4, language: str = "en", on_step: Progress = quiet, *, steps: int = 80, word_steps: int = 140
+    seeds: int = 4, language: str = "en", on_step: Progress = quiet, *, steps: int = 80, word_steps: int = 180
 ) -> LabTable:
     """`I work , you work , he ___`: the ending (bare or -s), and the whole word (work or works), over several seeds.
 
