@@ -69,7 +69,7 @@ class Finder(ast.NodeVisitor):
         for target in node.targets:
             pairs = [(target, node.value)]
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=True))
+                pairs = list(zip(target.elts, node.value.elts, strict=False))  # a starred target takes the rest
             for name, value in pairs:
                 if isinstance(name, ast.Name) and isinstance(value, ast.Call) and self.is_module(value):
                     self.modules.add(name.id)

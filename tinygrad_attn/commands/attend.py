@@ -89,7 +89,7 @@ def drawn(weights: np.ndarray, words: list[str]) -> list[str]:
     >>> for line in drawn(np.array([[1.0, 0.0], [0.3, 0.7]]), ["he", "___"]):
     ...     print(line)
      he ██
-    ___ ▒▒▓▓
+    ___ ░░▓▓
     """
     width = max(map(len, words))
     level = np.minimum((weights * len(SHADES)).astype(int), len(SHADES) - 1)
