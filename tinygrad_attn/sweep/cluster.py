@@ -4,6 +4,7 @@ Before any work: does the scheduler answer, has it workers, do they run this ver
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import logging
 import os
@@ -45,11 +46,20 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
             client = opened.enter_context(distributed.Client(opened.enter_context(local)))
         else:
             try:
+                asyncio.run(_answers(address))
                 client = opened.enter_context(distributed.Client(address, timeout=PATIENCE))
             except (OSError, ValueError, TimeoutError) as error:
                 raise ClusterError(f"no scheduler answers at {address} within {PATIENCE:g} s: {_first_line(error)}") from None
         _same_code(client, address)
         yield client
+
+
+async def _answers(address: str) -> None:
+    """Connect once.  (The client itself would wait for ever for one that takes the connection and says nothing.)"""
+    from distributed.comm import connect
+
+    comm = await asyncio.wait_for(connect(address, timeout=PATIENCE), PATIENCE)
+    comm.abort()
 
 
 def dashboard() -> bool:

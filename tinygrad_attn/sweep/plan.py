@@ -16,6 +16,7 @@ import itertools
 import json
 import math
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,9 +143,8 @@ def _values(where: str, values: Any, kind: str) -> list[Any]:
     if not values:
         raise PlanError(f"{where}: the list is empty, so there would be no cell")
     found = [_value(where, value, kind) for value in values]
-    for i, value in enumerate(found):
-        if value in found[:i]:
-            raise PlanError(f"{where}: {value!r} is there twice")
+    if (most := Counter(found).most_common(1)[0])[1] > 1:
+        raise PlanError(f"{where}: {most[0]!r} is there twice")
     return found
 
 
