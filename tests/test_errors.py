@@ -114,6 +114,35 @@ WRONG = {
     ),
     "negative token": (lambda: ta.embedding(ones(3, 2), [-1]), IndexError, "embedding: index -1 is outside a table of 3 rows"),
     "float token": (lambda: ta.embedding(ones(3, 2), [1.0]), TypeError, "embedding: expected integer indices, got float64"),
+    "two axes of a softmax": (
+        lambda: ta.softmax(ones(2, 3), (0, 1)),
+        TypeError,
+        "softmax: expected one axis, a whole number, got (0, 1)",
+    ),
+    "no axis of a running sum": (lambda: ta.cumsum(ones(2, 3), None), TypeError, "cumsum: expected one axis"),
+    "no axis of a concatenate": (
+        lambda: ta.concatenate([ones(2), ones(2)], None),
+        TypeError,
+        "concatenate: expected one axis, got None; write x.reshape(-1) of each first",
+    ),
+    "label smoothing": (
+        lambda: ta.cross_entropy(ones(1, 2), [0], label_smoothing=2.0),
+        ValueError,
+        "cross_entropy: expected label_smoothing between 0 and 1, got 2.0",
+    ),
+    "comparison": (lambda: ones(2, 3) > np.ones(5), ValueError, ">: expected shapes that broadcast", "x (2, 3), y (5,)"),
+    "comparison with nothing": (lambda: ones(2) <= None, TypeError, "<=: expected a Tensor, an array or a number, got None"),
+    "operand of None": (lambda: ones(2) + None, TypeError, "add: expected a Tensor, an array or a number, got None"),
+    "bound that wants a gradient": (
+        lambda: ta.clip(ones(2), ones(leaf=True)),
+        TypeError,
+        "clip: low has no gradient here; write low.detach() to use its value",
+    ),
+    "fill that wants a gradient": (
+        lambda: ta.masked_fill(ones(2), [True, False], ones(leaf=True)),
+        TypeError,
+        "masked_fill: value has no gradient here",
+    ),
     "operand": (lambda: ones(2) * "a", TypeError, "mul: expected a Tensor, an array or a number, got str"),
     "operand of a sequence": (
         lambda: ta.concatenate([ones(2), "a"]),
@@ -132,7 +161,7 @@ def test_an_operation_names_itself_the_input_and_the_line(name: str) -> None:
     assert type(caught.value) is kind
     for text in texts:
         assert text in message
-    if "nothing" not in name and "cut into" not in message:  # found before an operation runs
+    if name != "nothing to stack" and "cut into" not in message:  # found before an operation runs
         assert "\n  at test_errors.py:" in message and "lambda: " in message
 
 
@@ -187,7 +216,43 @@ class TestGrad:
             ta.grad(ones(1, leaf=True) * 2, 1.0)
 
 
+class TestSplit:
+    """split is made of operations: it speaks for itself."""
+
+    @pytest.mark.parametrize(
+        ("parts", "axis", "kind", "text"),
+        [(1, 5, np.exceptions.AxisError, r"split: axis 5 is out of bounds; got x \(2, 6\)"),
+         (1.5, 0, TypeError, "split: expected a number of parts or a list of positions, got 1.5")],
+    )  # fmt: skip
+    def test_what_does_not_fit(self, parts, axis, kind, text) -> None:
+        with pytest.raises(kind, match=text):
+            ta.split(ones(2, 6), parts, axis)
+
+    def test_a_number_of_numpy_is_a_number(self) -> None:
+        assert [part.shape for part in ta.split(ones(2, 6), np.int64(3))] == [(2, 2)] * 3
+        assert ta.pad(ones(2), np.int64(1)).shape == (4,) and ta.broadcast_to(ones(1), 3).shape == (3,)
+
+
 class TestTensor:
+    def test_lengths_given_one_by_one(self) -> None:
+        for make in (ta.zeros, ta.ones):
+            with pytest.raises(TypeError, match="takes 1 positional argument"):
+                make(2, 3)  # the 3 would have been requires_grad
+
+    def test_a_device_that_is_no_name(self) -> None:
+        with pytest.raises(ValueError, match="unknown device 0; expected one of 'cpu', 'cuda'"):
+            ta.Tensor([1.0], device=0)
+
+    def test_letters_of_einsum_come_first(self) -> None:
+        with pytest.raises(TypeError, match="einsum: expected the letters first"):
+            ta.einsum(ones(2), "i->")
+
+    def test_from_dlpack_takes_arrays_of_real_numbers(self) -> None:
+        with pytest.raises(TypeError, match="expected an array with the DLPack protocol, got list"):
+            ta.from_dlpack([1.0])
+        with pytest.raises(TypeError, match="expected real numbers, got dtype complex128"):
+            ta.from_dlpack(np.ones(2, complex))
+
     def test_an_integer_leaf_shows_the_float_spelling(self) -> None:
         for data, dtype in [([7], "int64"), (True, "bool"), (np.ones(2, np.uint8), "uint8")]:
             with pytest.raises(

@@ -40,6 +40,12 @@ def test_each_ufunc_is_the_operation_of_that_name(ufunc: np.ufunc) -> None:
     np.testing.assert_allclose(ufunc(*args).numpy(), ufunc(*[a.numpy() for a in args]), rtol=1e-13)
 
 
+def test_square_is_the_product_with_itself() -> None:
+    t = ta.Tensor([2.0, 3.0], requires_grad=True)
+    np.square(t).sum().backward()
+    assert t.grad.numpy().tolist() == [4, 6]
+
+
 def test_comparisons_and_tests_give_plain_arrays() -> None:
     t = tensor()
     for got in (np.less(A, t), operator.lt(A, t), t > A, np.isnan(t), np.isfinite(t), operator.eq(A, t)):
@@ -55,6 +61,7 @@ def test_comparisons_and_tests_give_plain_arrays() -> None:
         (lambda t: np.amax(t), r"write ta.max\(...\)"),
         (lambda t: np.concatenate([t, t]), r"np.concatenate .* write ta.concatenate\(...\)"),
         (lambda t: np.linalg.norm(t), r"np.linalg.norm .* write ta.norm\(...\), or np.linalg.norm\(t.data\)"),
+        (lambda t: np.dot(t, t), r"write ta.matmul\(...\)"),
         (lambda t: np.median(t), r"np.median .* write an operation of tinygrad_attn"),
         (lambda t: np.add(A, t, out=A.copy()), r"cannot be written to in place"),
         (lambda t: np.exp(t, where=[True, False, True]), r"np.exp has no gradient here"),

@@ -219,7 +219,7 @@ def test_training_gives_numpys_curve_and_never_waits(make: Callable[[Any], Any])
 def test_clipping_stays_on_the_device(bad: float) -> None:
     cases = ((6.5, 2, 13, [1.5, 2, 6]), (20, 2, 13, [3, 4, 12]), (20, np.inf, 12, [3, 4, 12]))  # K2
     for device in DEVICES:
-        p, q = ta.zeros(2, True, device=device), ta.zeros(1, True, device=device)
+        p, q = ta.zeros(2, requires_grad=True, device=device), ta.zeros(1, requires_grad=True, device=device)
         for max_norm, norm_type, norm, left in cases:
             p.grad, q.grad = [3.0, 4.0], [12.0]
             with counting() as waits:

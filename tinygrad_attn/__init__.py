@@ -81,10 +81,11 @@ from .functions import (
     var,
     where,
 )
+from .making import arange, from_dlpack, ones, randn, zeros
 from .mode import enable_grad, no_grad, scope
 from .module import Module
 from .operation import op
-from .tensor import Tensor, arange, from_dlpack, ones, randn, zeros
+from .tensor import Tensor
 
 __version__ = "0.1.0"
 

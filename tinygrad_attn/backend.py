@@ -89,7 +89,7 @@ def fresh(value: Any, dtype: Any = None, device: str | None = None) -> Array:
     Errors: ValueError for an unknown device, RuntimeError for ``"cuda"`` without CuPy or a GPU."""
     if device is None:
         return (module_of(value) if is_array(value) else np).array(value, dtype=dtype, copy=True)
-    kind, _, number = device.partition(":")
+    kind, _, number = str(device).partition(":")
     if kind not in _DEVICE_MODULES or (number and (kind != "cuda" or not number.isdigit())):
         known = ", ".join(repr(name) for name in _DEVICE_MODULES)
         raise ValueError(f"unknown device {device!r}; expected one of {known}, or 'cuda:N' for GPU number N")

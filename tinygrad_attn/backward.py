@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .backend import module_of
@@ -65,12 +65,10 @@ def _deliver(step: Step, tensor_class: type) -> None:
         so_far._data = module_of(gradient).asarray(so_far._data + gradient)
 
 
-def grad(
-    outputs: Any, inputs: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False
-) -> Any:
+def grad(outputs: Any, inputs: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> Any:
     """dL/d(input) for each of `inputs`, returned instead of added to ``.grad``.
 
-    One input gives one tensor, a sequence gives a list.  Inputs may be intermediates too.
+    One input gives one tensor, several (a list, or anything to iterate over) give a list.  Inputs may be intermediates too.
 
     Errors: RuntimeError naming an input that the outputs do not depend on.
 
@@ -80,7 +78,7 @@ def grad(
     >>> first.item(), ta.grad(first, x).item()
     (27.0, 18.0)
     """
-    many_out, many_in = isinstance(outputs, Sequence), isinstance(inputs, Sequence)
+    many_out, many_in = (isinstance(x, Iterable) and not hasattr(x, "dtype") for x in (outputs, inputs))
     outs = list(outputs) if many_out else [outputs]
     ins = list(inputs) if many_in else [inputs]
     given = list(gradient) if many_out and gradient is not None else [gradient] * len(outs)

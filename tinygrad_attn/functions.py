@@ -63,6 +63,8 @@ def _tensors(items: Iterable[Any], name: str) -> list[Any]:
 
 
 def einsum(subscripts: str, *operands: Any) -> Tensor:
+    if not isinstance(subscripts, str):
+        raise TypeError(f'einsum: expected the letters first, as in einsum("ij,jk->ik", x, y), got {type(subscripts).__name__}')
     return matmul_.einsum(_tensors(operands, "einsum"), subscripts)
 
 

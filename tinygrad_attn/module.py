@@ -123,6 +123,7 @@ class Module:
         """Give every parameter another float dtype, in place; gradients are dropped."""
         for parameter in self.parameters():
             wanted = parameter.requires_grad
+            parameter._edited()  # a graph made before has kept the old node: its backward must fail, not be lost
             parameter.requires_grad = False
             parameter._replace(parameter._data.astype(dtype))
             parameter.requires_grad = wanted

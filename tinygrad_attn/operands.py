@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .backend import Array, device_of, is_array, module_of
-from .graph import Traced, calling_line
+from .graph import Op, Traced, calling_line
 from .where import describe
 
 DEFAULT_DTYPE = np.dtype(np.float32)
@@ -29,7 +29,7 @@ def constant(value: Any, like: Array) -> Any:
     NumPy scalars become Python ones, arrays and lists take `like`'s dtype."""
     if isinstance(value, np.generic):  # first: np.float64 is also a float, one that widens
         return value.item()
-    if isinstance(value, (bool, int, float)) or value is None:
+    if isinstance(value, (bool, int, float)):
         return value
     if is_array(value):
         if type(value) is not type(like):
@@ -103,6 +103,14 @@ def operand(name: str, argument: str, value: Any, like: Traced) -> Any:
         return constant(value, like._data)
     except TypeError as error:
         raise failure(name, (argument,), (value,), error) from None
+
+
+def without_gradient(op: Op, i: int, value: Any) -> Any:
+    """The array of setting number i, which has no rule: a Tensor that waits for a gradient would wait in vain."""
+    if isinstance(value, Traced) and value._node is not None:
+        error = TypeError(f"{op.arguments[i]} has no gradient here; write {op.arguments[i]}.detach() to use its value")
+        raise failure(op.name, (op.arguments[i],), (value._data,), error)
+    return plain(value)
 
 
 def failure(name: str, arguments: Sequence[str], values: Sequence[Any], error: Exception) -> Exception:

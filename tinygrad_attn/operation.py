@@ -84,6 +84,8 @@ def _build(forward: Callable[..., Any], vjps: Any, joint: Rule | None, traced: S
     made.rules = tuple(rules[arguments[i]] for i in made.traced) if joint is None else ()
     made.joint = joint
     allowed = {"out", "saved", *arguments, *(f"{argument}_shape" for argument in arguments)}
+    if not made.rules and joint is None:
+        raise TypeError(f'op {made.name}: expected a rule, as vjps={{"x": lambda g, ...}} or joint=')
     for rule in made.rules or (joint,):
         names = tuple(inspect.signature(rule).parameters)  # type: ignore[arg-type]
         if not names or names[0] != "g":

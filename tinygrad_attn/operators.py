@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from .backend import Array, device_of, to_host
 from .graph import Traced
 from .mode import current
-from .operands import constant, plain
+from .operands import constant, failure, plain
 from .ops import elementwise, index, matmul, reduce, shape
 from .protocols import array_function, array_ufunc
 
@@ -79,6 +80,12 @@ class Operators(Traced):
     def __itruediv__(self, other: Any) -> Tensor:  # type: ignore[misc]
         return self._in_place(elementwise.div, "/", other)
 
+    def __ipow__(self, other: Any) -> Tensor:  # type: ignore[misc]
+        return self._in_place(elementwise.pow, "**", other)
+
+    def __imatmul__(self, other: Any) -> Tensor:  # type: ignore[misc]
+        return self._in_place(matmul.matmul, "@", other)
+
     def _in_place(self, operation: Any, sign: str, other: Any) -> Tensor:
         """New values for this very tensor under no_grad (``w -= lr * w.grad``); elsewhere ``x += y``
         just means ``x = x + y``, a new tensor; a leaf that wants gradients refuses that."""
@@ -101,28 +108,28 @@ class Operators(Traced):
     # ------------------------------------------------------------------------ comparisons
 
     def __lt__(self, other: Any) -> Array:
-        return self._data < _other(other, self)
+        return _compared("<", operator.lt, self, other)
 
     def __le__(self, other: Any) -> Array:
-        return self._data <= _other(other, self)
+        return _compared("<=", operator.le, self, other)
 
     def __gt__(self, other: Any) -> Array:
-        return self._data > _other(other, self)
+        return _compared(">", operator.gt, self, other)
 
     def __ge__(self, other: Any) -> Array:
-        return self._data >= _other(other, self)
+        return _compared(">=", operator.ge, self, other)
 
     def __eq__(self, other: Any) -> Any:
         """With an array or a number: elementwise.  Between two Tensors: identity, so that ``x in tensors``
         means what it says; compare values as ``x == y.data``."""
         if isinstance(other, Traced) or not _is_numeric(other):
             return self is other
-        return self._data == _other(other, self)
+        return _compared("==", operator.eq, self, other)
 
     def __ne__(self, other: Any) -> Any:
         if isinstance(other, Traced) or not _is_numeric(other):
             return self is not other
-        return self._data != _other(other, self)
+        return _compared("!=", operator.ne, self, other)
 
     # ------------------------------------------------------------------------ indexing and iteration
 
@@ -264,8 +271,9 @@ def _is_numeric(other: Any) -> bool:
     return isinstance(other, (bool, int, float, list, tuple)) or hasattr(other, "dtype")
 
 
-def _other(other: Any, tensor: Traced) -> Any:
-    other = plain(other)
-    return other if other is None or type(other) is type(tensor._data) else constant(other, tensor._data)
-
-
+def _compared(sign: str, compare: Any, x: Traced, y: Any) -> Array:
+    y = plain(y)
+    try:
+        return compare(x._data, y if type(y) is type(x._data) else constant(y, x._data))
+    except (TypeError, ValueError) as error:
+        raise failure(sign, ("x", "y"), (x._data, y), error) from None

@@ -33,6 +33,7 @@ _UFUNCS = {
     np.tanh: activation.tanh,
     np.maximum: elementwise.maximum,
     np.minimum: elementwise.minimum,
+    np.square: lambda x: elementwise.mul(x, x),
     np.matmul: matmul.matmul,
 }
 _COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.isnan, np.isinf, np.isfinite}
@@ -56,7 +57,7 @@ def array_function(self: Traced, function: Any, types: Any, args: Any, kwargs: A
     import tinygrad_attn
 
     name = function.__name__
-    ours = {"amax": "max", "amin": "min"}.get(name, name)
+    ours = {"amax": "max", "amin": "min", "dot": "matmul"}.get(name, name)
     instead = f"ta.{ours}(...)" if hasattr(tinygrad_attn, ours) else "an operation of tinygrad_attn"
     numpys = f"{function.__module__}.{name}".replace("numpy", "np", 1)  # np.linalg.norm is not np.norm
     raise TypeError(f"{numpys} would lose the graph of a Tensor; write {instead}, or {numpys}(t.data) for plain numbers")

@@ -20,7 +20,7 @@ from typing import Any
 from .graph import Node, Op, Traced, record
 from .keeping import binary_keeper, keeper, picker
 from .mode import current
-from .operands import failure, operand, plain, promoted, settled
+from .operands import failure, operand, promoted, settled, without_gradient
 
 Call = Callable[..., Any]
 _new, _frame = object.__new__, sys._getframe
@@ -46,9 +46,9 @@ def _unary(op: Op) -> Call:
         a, parent = x._data, x._node
         try:
             out = forward(a)
+            dtype = out.dtype
         except Exception as error:
             raise failure(op.name, op.arguments, (a,), error) from error
-        dtype = out.dtype
         if dtype is not a.dtype or type(out) is not type(a):
             out = settled(out, (a,), a)
             dtype = out.dtype
@@ -75,16 +75,16 @@ def _with_settings(op: Op) -> Call:
             x, *settings = bound(op, (x, *settings), named)  # type: ignore[assignment]
         for setting in settings:
             if isinstance(setting, Traced):
-                settings = tuple([plain(setting) for setting in settings])
+                settings = tuple([without_gradient(op, i, value) for i, value in enumerate(settings, 1)])
                 break
         if not isinstance(x, Traced):
             return forward(x, *settings)
         a, parent = x._data, x._node
         try:
             out = forward(a, *settings)
+            dtype = out.dtype
         except Exception as error:
             raise failure(op.name, op.arguments, (a, *settings), error) from error
-        dtype = out.dtype
         if (dtype is not a.dtype or type(out) is not type(a)) and not op.casts:
             out = settled(out, (a,), a)
             dtype = out.dtype
@@ -126,9 +126,10 @@ def _binary(op: Op) -> Call:
             return forward(x, y)
         try:
             out = forward(a, b)
+            made = out.dtype
         except Exception as error:
             raise failure(op.name, op.arguments, (a, b), error) from error
-        if out.dtype is not dtype or type(out) is not type(like._data):
+        if made is not dtype or type(out) is not type(like._data):
             out = settled(out, (a, b), like._data)
             dtype = out.dtype
             if dtype.kind != "f":
@@ -164,7 +165,7 @@ def _general(op: Op) -> Call:
         values = list(args) if len(args) == count and not kwargs else bound(op, args, kwargs)
         for i in others:
             if isinstance(values[i], Traced):
-                values[i] = values[i]._data
+                values[i] = without_gradient(op, i, values[i])
         like = None
         for i in traced:
             if isinstance(values[i], Traced):
@@ -181,7 +182,8 @@ def _general(op: Op) -> Call:
                 values[i] = value._data
             else:
                 parents.append(None)
-                values[i] = operand(op.name, op.arguments[i], value, like)
+                if value is not None:  # an argument may be left out: the bias of a layer
+                    values[i] = operand(op.name, op.arguments[i], value, like)
         if len(traced) > 1:
             promoted(values, traced)
         return _run(op, values, tuple(parents), like, keep, _frame(1))
@@ -213,15 +215,15 @@ def _variadic(op: Op) -> Call:
 
 def _run(op: Op, values: list[Any], parents: tuple[Node | None, ...], like: Traced, keep: Call, frame: Any) -> Any:
     """Forward on arrays, then a tensor of `like`'s class, recorded where a parent wants a gradient."""
+    saved = None
     try:
         out = op.forward(*values)
+        if op.saves:
+            out, saved = out
+        dtype = out.dtype
     except Exception as error:
         raise failure(op.name, op.arguments, values, error) from error
-    saved = None
-    if op.saves:
-        out, saved = out
     data = like._data
-    dtype = out.dtype
     if (dtype is not data.dtype or type(out) is not type(data)) and not op.casts:
         out = settled(out, values[0] if op.variadic else [values[i] for i in op.traced], data)
         dtype = out.dtype

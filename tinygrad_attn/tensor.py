@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .backend import Array, device_of, fresh, is_array, to_host
 from .backward import backward as _run_backward
-from .draws import generator
 from .graph import Traced, extras_of, leaf, tick
 from .mode import current
 from .operands import DEFAULT_DTYPE
@@ -36,9 +35,7 @@ class Tensor(Operators, Traced):
             data = data._data
         elif not is_array(data):
             data = _from_python(data, dtype)
-        self._data = fresh(data, dtype, device)
-        if self._data.dtype.kind not in "biuf" or self._data.dtype.itemsize > 8:
-            raise TypeError(f"expected real numbers, got dtype {self._data.dtype}; write dtype='float32'")
+        self._data = checked_dtype(fresh(data, dtype, device))
         if not self._data.dtype.isnative:
             self._data = self._data.astype(self._data.dtype.newbyteorder("="))
         self._node = None
@@ -169,7 +166,7 @@ class Tensor(Operators, Traced):
             raise RuntimeError("register_hook: this tensor has no graph, so no gradient will reach it")
 
         def on_arrays(gradient: Any) -> Any:
-            given = gradient if isinstance(gradient, Traced) else _wrap(gradient)
+            given = gradient if isinstance(gradient, Traced) else wrap(gradient)
             result = hook(given)  # type: ignore[arg-type]
             if result is None:
                 return gradient
@@ -185,8 +182,16 @@ class Tensor(Operators, Traced):
         return lambda: hooks.remove(on_arrays) if on_arrays in hooks else None
 
     def detach(self) -> Tensor:
-        """The same values without history."""
-        return _wrap(self._data)
+        """The same values without history.  Of a leaf a copy: an optimiser edits a leaf where it lies, and nobody
+        would notice that what was computed with the detached values no longer fits."""
+        editable = self._node is not None and self._node.op is None
+        return wrap(self._data.copy() if editable else self._data)
+
+    def __reduce__(self) -> Any:
+        """For pickle and copy: values, name and ``.grad`` of a leaf; hooks stay behind."""
+        if not self.is_leaf:
+            raise TypeError(f"a tensor with a graph (op={self._node.op.name}) has no copy; write x.detach()")  # type: ignore[union-attr]
+        return _remade, (self._data, self.requires_grad, self.name, None if self.grad is None else self.grad._data)
 
     # ------------------------------------------------------------------------ elsewhere, and on paper
 
@@ -209,10 +214,27 @@ class Tensor(Operators, Traced):
         return ", ".join(part for part in parts if part) + ")"
 
 
-def _wrap(array: Array) -> Tensor:
+def checked_dtype(array: Array) -> Array:
+    """`array`, if a Tensor may hold it: real numbers of at most 64 bits."""
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(f"expected real numbers, got dtype {array.dtype}; write dtype='float32'")
+    return array
+
+
+def wrap(array: Array) -> Tensor:
     """A Tensor around an array that is ours already (no copy)."""
     made: Tensor = object.__new__(Tensor)
     made._data, made._node = array, None
+    return made
+
+
+def _remade(array: Array, requires_grad: bool, name: str | None, grad: Array | None) -> Tensor:
+    """The inverse of ``Tensor.__reduce__``."""
+    made = Tensor(array, requires_grad)
+    made.grad = grad
+    made._name = name
+    if made._node is not None:
+        extras_of(made._node).name = name
     return made
 
 
@@ -232,61 +254,5 @@ def _from_python(data: Any, dtype: Any) -> Any:
         raise ValueError(f"Tensor: the nested lists do not form a rectangle ({error})") from error
     if array.dtype.kind not in "biuf":
         raise TypeError(f"Tensor: expected numbers, got {type(data).__name__} (as an array: {array.dtype})")
-    typed = isinstance(data, np.generic)
+    typed = hasattr(data, "dtype")  # NumPy scalars, and arrays of other libraries
     return array.astype(DEFAULT_DTYPE) if dtype is None and array.dtype == np.float64 and not typed else array
-
-
-# ---------------------------------------------------------------------------- making tensors
-
-
-def zeros(shape: int | Sequence[int], requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, device: str = "cpu") -> Tensor:
-    """A tensor of zeros.
-
-    >>> zeros((2, 3)).shape
-    (2, 3)
-    """
-    return Tensor(np.zeros(shape, dtype), requires_grad, device=device)
-
-
-def ones(shape: int | Sequence[int], requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, device: str = "cpu") -> Tensor:
-    """A tensor of ones.
-
-    >>> ones(2).numpy()
-    array([1., 1.], dtype=float32)
-    """
-    return Tensor(np.ones(shape, dtype), requires_grad, device=device)
-
-
-def randn(*shape: Any, requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, device: str = "cpu") -> Tensor:
-    """Independent N(0, 1) numbers from the framework's generator (see ``manual_seed``).
-
-    >>> randn(2, 3).shape == randn((2, 3)).shape == (2, 3)
-    True
-    """
-    size = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    return Tensor(generator().standard_normal(size), requires_grad, dtype=dtype, device=device)
-
-
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: str = "cpu") -> Tensor:
-    """start, start + step, ... up to `stop` (excluded); integers stay int64, floats become float32.
-
-    >>> arange(3).numpy()
-    array([0, 1, 2])
-    """
-    start, stop = (0, start) if stop is None else (start, stop)
-    values = np.arange(start, stop, step)
-    return Tensor(values, dtype=dtype or (DEFAULT_DTYPE if values.dtype.kind == "f" else None), device=device)
-
-
-def from_dlpack(array: Any) -> Tensor:
-    """A Tensor that shares the memory of `array` (NumPy, CuPy, PyTorch, JAX...): edits show on both sides.
-
-    >>> shared = np.ones(2); t = from_dlpack(shared); shared[0] = 5.0; t.numpy()
-    array([5., 1.])
-    """
-    kind = array.__dlpack_device__()[0]
-    if kind == 1:  # kDLCPU
-        return _wrap(np.from_dlpack(array))
-    import cupy
-
-    return _wrap(cupy.from_dlpack(array))

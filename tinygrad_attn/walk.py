@@ -11,7 +11,7 @@ Nothing recurses, so a chain of 20,000 operations is as good as one of three.  `
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .backend import module_of
@@ -64,9 +64,8 @@ def walk(
                 yield step
             continue
         if gradient is not None:
-            if extras is not None:
-                for hook in extras.hooks:
-                    gradient = hook(gradient)
+            if extras is not None and extras.hooks:
+                gradient = _hooked(gradient, extras.hooks, node)
             contributions: list[Any] = []
             if op is not None:
                 parents = node.parents or ()
@@ -76,30 +75,30 @@ def walk(
                             contributions = _recorded(node, op, gradient)
                     else:
                         contributions = op.pull(gradient, node.kept, parents)
+                    for i, parent in enumerate(parents):
+                        contribution = contributions[i]
+                        if contribution is None or parent is None:
+                            contributions[i] = None
+                            continue
+                        shape = parent.shape
+                        if contribution.shape != shape or contribution.dtype is not parent.dtype or not shape:
+                            contributions[i] = contribution = _fitted(contribution, parent, node, gradient)
+                        so_far = pending.get(parent)
+                        if so_far is None:
+                            pending[parent] = contribution
+                        elif parent in ours:
+                            so_far += contribution
+                        elif create_graph:
+                            with enable_grad():
+                                pending[parent] = so_far + contribution
+                        elif shape:  # the first one may be somebody else's array: make our own sum
+                            pending[parent] = so_far + contribution
+                            ours.add(parent)
+                        else:  # of two 0-d arrays NumPy makes a scalar
+                            pending[parent] = module_of(so_far).asarray(so_far + contribution)
                 except Exception as error:
                     error.add_note(f"in the backward rule of {made_by(node)}")
                     raise
-                for i, parent in enumerate(parents):
-                    contribution = contributions[i]
-                    if contribution is None or parent is None:
-                        contributions[i] = None
-                        continue
-                    shape = parent.shape
-                    if contribution.shape != shape or contribution.dtype is not parent.dtype or not shape:
-                        contributions[i] = contribution = _fitted(contribution, parent, node, gradient)
-                    so_far = pending.get(parent)
-                    if so_far is None:
-                        pending[parent] = contribution
-                    elif parent in ours:
-                        so_far += contribution
-                    elif create_graph:
-                        with enable_grad():
-                            pending[parent] = so_far + contribution
-                    elif shape:  # the first one may be somebody else's array: make our own sum
-                        pending[parent] = so_far + contribution
-                        ours.add(parent)
-                    else:  # of two 0-d arrays NumPy makes a scalar
-                        pending[parent] = module_of(so_far).asarray(so_far + contribution)
             if every or extras is not None:
                 step.node, step.gradient, step.contributions = node, gradient, contributions
                 del gradient, contributions
@@ -107,6 +106,17 @@ def walk(
                 del step.gradient, step.contributions
         if not retain and op is not None:
             node.parents, node.kept = None, ()
+
+
+def _hooked(gradient: Any, hooks: list[Callable[[Any], Any]], node: Node) -> Any:
+    """`gradient` as the hooks of `node` leave it."""
+    try:
+        for hook in hooks:
+            gradient = hook(gradient)
+    except Exception as error:
+        error.add_note(f"in a hook of {made_by(node)}")
+        raise
+    return gradient
 
 
 _when_made = operator.attrgetter("made")

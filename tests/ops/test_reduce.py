@@ -35,6 +35,14 @@ def test_prod_with_zeros(x: list[float], right: list[float]) -> None:
     ta.testing.check_grads(ta.prod, np.array(x), order=2)
 
 
+def test_prod_that_underflows_still_has_its_gradient() -> None:
+    """1e-30 * 1e-30 is 0 in float32, its derivative 1e-30 is not."""
+    x = ta.Tensor([1e-30, 1e-30], requires_grad=True)
+    for create_graph in (False, True):
+        found = ta.grad(ta.prod(x), x, create_graph=create_graph)
+        np.testing.assert_allclose(found.numpy(), [1e-30, 1e-30], rtol=1e-6)
+
+
 def test_prod_over_two_axes_with_a_zero() -> None:
     x = np.random.default_rng(0).normal(size=(2, 3, 2))
     x[0, 1, 1] = x[1, 2, 0] = x[1, 0, 0] = 0.0

@@ -16,10 +16,11 @@ import numpy as np
 
 from ..attention import fused_attention, scaled_dot_product_attention
 from ..attention.masks import Causal
+from ..making import zeros
 from ..module import Module
 from ..operands import plain
 from ..ops.shape import broadcast_to, expand_dims, reshape, split, swapaxes
-from ..tensor import Tensor, zeros
+from ..tensor import Tensor
 from .cache import KVCache
 from .init import GPT_SIGMA, gaussian
 from .layers import Seed, source

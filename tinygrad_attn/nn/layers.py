@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..making import ones, zeros
 from ..module import Module
 from ..ops.index import embedding
 from ..ops.mask import dropout
 from ..ops.norm import layer_norm
-from ..tensor import Tensor, ones, zeros
+from ..tensor import Tensor
 from .init import gaussian, source
 
 Seed = int | np.random.Generator | None

@@ -61,6 +61,8 @@ def cross_entropy(logits: Array, targets: Array, ignore_index: int = -100, label
     0.693147...
     """
     has_axis(logits, -1)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(f"expected label_smoothing between 0 and 1, got {label_smoothing}")
     targets, counted, share = _targets(logits, targets, ignore_index)
     module, n = module_of(logits), logits.shape[-1]
     wide = widened(logits)

@@ -142,18 +142,18 @@ def prod(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 def _product_of_others(x: Array, axis: Axis) -> Array:
     """For each entry the product of the other entries that were multiplied with it."""
-    data = plain(x)
-    zero = data == 0
-    if data is x:  # an array: count the zeros (to ask whether there is one would wait for a GPU)
-        nonzero = where(zero, 1.0, x)
-        others = nonzero.prod(axis=axis, keepdims=True) / nonzero
-        return where(zero.sum(axis=axis, keepdims=True) == zero, others, 0.0)  # 0 if another entry is 0
-    if module_of(data) is np and not zero.any():
+    data, module = plain(x), module_of(plain(x))
+    flat, back = _axes_last(x, axis)
+    if data is x:  # an array: those before times those behind.  (The product over x would divide by 0, or by what underflowed.)
+        one = module.ones((*flat.shape[:-1], 1), flat.dtype)
+        before = module.cumprod(module.concatenate([one, flat], -1)[..., :-1], axis=-1)
+        behind = module.cumprod(module.concatenate([one, flat[..., ::-1]], -1)[..., :-1], axis=-1)[..., ::-1]
+        return back(before * behind)
+    if module is np and (np.abs(whole := data.prod(axis=axis)) >= np.finfo(data.dtype).tiny).all() and np.isfinite(whole).all():
         return prod(x, axis, True) / x
     # That is not differentiable at 0.  Copy the n entries to (n, n) and multiply each row without its
     # diagonal: n^2 memory, exact, differentiable again.
-    flat, back = _axes_last(x, axis)
-    diagonal = module_of(plain(x)).eye(flat.shape[-1], dtype=bool)
+    diagonal = module.eye(flat.shape[-1], dtype=bool)
     return back(prod(where(diagonal, 1.0, expand_dims(flat, -2)), -1))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..backend import Array, module_of
 from ..operation import op
 
@@ -77,7 +79,7 @@ def broadcast_to(x: Array, shape: Sequence[int]) -> Array:
     >>> ta.broadcast_to([1.0, 2.0], (3, 2)).shape
     (3, 2)
     """
-    return module_of(x).broadcast_to(x, tuple(shape))
+    return module_of(x).broadcast_to(x, shape)
 
 
 @op(vjps={"x": lambda g, axis: flip(g, axis)}, views=True)
@@ -116,9 +118,9 @@ def unpad(x: Array, pad_width: Sequence[Sequence[int]] | int) -> Array:
 
 
 def _widths(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
-    if isinstance(pad_width, int):
-        return ((pad_width, pad_width),) * ndim
-    pairs = tuple((p, p) if isinstance(p, int) else (int(p[0]), int(p[1])) for p in pad_width)
+    whole = (int, np.integer)
+    each = (pad_width,) if isinstance(pad_width, whole) else pad_width
+    pairs = tuple((int(p), int(p)) if isinstance(p, whole) else (int(p[0]), int(p[1])) for p in each)
     if len(pairs) == 1:
         pairs = pairs * ndim
     if len(pairs) != ndim or any(n < 0 for pair in pairs for n in pair):
@@ -147,6 +149,8 @@ def concatenate(tensors: Sequence[Array], axis: int = 0) -> Array:
     >>> ta.concatenate([ta.zeros((2, 3)), ta.ones((1, 3))]).shape
     (3, 3)
     """
+    if axis is None:
+        raise TypeError("expected one axis, got None; write x.reshape(-1) of each first")
     out = module_of(tensors[0]).concatenate(tensors, axis=axis)
     return out, tuple(t.shape[axis] for t in tensors)
 
@@ -174,8 +178,12 @@ def split(x: Array, parts: int | Sequence[int], axis: int = -1) -> list[Array]:
     >>> [part.shape for part in ta.split(ta.zeros((2, 6)), 3)]
     [(2, 2), (2, 2), (2, 2)]
     """
+    if not -x.ndim <= axis < x.ndim:
+        raise np.exceptions.AxisError(f"split: axis {axis} is out of bounds; got x {tuple(x.shape)}")
+    if not isinstance(parts, (int, np.integer, list, tuple)):
+        raise TypeError(f"split: expected a number of parts or a list of positions, got {parts!r}")
     n = x.shape[axis]
-    if isinstance(parts, int):
+    if isinstance(parts, (int, np.integer)):
         if parts < 1 or n % parts:
             raise ValueError(f"split: {n} entries along axis {axis} cannot be cut into {parts} equal parts")
         parts = [n // parts * i for i in range(1, parts)]

@@ -51,6 +51,8 @@ def softmax(x: Array, axis: int = -1) -> Array:
 
 def has_axis(x: Array, axis: int) -> None:
     """An error for an axis that x does not have; a 0-d array has none."""
+    if not hasattr(axis, "__index__"):
+        raise TypeError(f"expected one axis, a whole number, got {axis!r}")
     if not -x.ndim <= axis < x.ndim:
         raise np.exceptions.AxisError(axis, x.ndim)
 

@@ -6,8 +6,9 @@ cache, with no per-parameter overhead (12 parameters of 4x4: 21 us a step instea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from ..backend import Array, module_of
+from ..backend import Array, device_of, module_of
 from ..tensor import Tensor
 
 
@@ -22,8 +23,7 @@ class FlatParameters:
             self.places.append(slice(start, start + p.size))
             start += p.size
         first = params[0]._data
-        self.module = module_of(first)
-        self.values: Array = self.module.empty(start, dtype=first.dtype)
+        self.values: Array = module_of(first).empty(start, dtype=first.dtype)
         self._views: list[Array] = []
         for p, place in zip(params, self.places):
             view = self.values[place].reshape(p.shape)
@@ -31,10 +31,26 @@ class FlatParameters:
             p._data = view
             self._views.append(view)
 
+    @property
+    def module(self) -> Any:
+        """The array module of the buffer."""
+        return module_of(self.values)
+
+    def __reduce__(self) -> Any:
+        """For pickle and copy: a buffer of its own around the copied parameters."""
+        return FlatParameters, (self.params,)
+
     def adopt(self) -> None:
-        """Take back parameters that were given another array since (``w.data = ...``, ``w -= ...``)."""
+        """Take back parameters that were given another array since (``w.data = ...``, ``w -= ...``).
+
+        Errors: TypeError for one that changed its dtype or device (``module.astype``, ``module.to``)."""
         for p, view in zip(self.params, self._views):
             if p._data is not view:
+                if p.dtype != view.dtype or type(p._data) is not type(view):
+                    raise TypeError(
+                        f"an optimiser made for a parameter of {view.dtype} on {device_of(view)} found it of {p.dtype} on "
+                        f"{p.device}; move or cast the model first, then make the optimiser"
+                    )
                 view[...] = p._data
                 p._data = view
 

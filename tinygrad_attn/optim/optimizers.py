@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..backend import Array, to_host
+from ..module import Module
 from ..tensor import Tensor
 from .flat import FlatParameters, grouped
 
@@ -19,22 +20,30 @@ class Optimizer:
 
     A parameter given twice is stepped once.  One whose ``.grad`` is None is left alone, decay included.
 
-    Errors: ValueError for no parameters (an exhausted generator), TypeError for what is no leaf."""
+    Errors: ValueError for no parameters (an exhausted generator), TypeError for what is no float leaf."""
 
     moments: tuple[str, ...] = ()  # names of the running means, each as large as the parameters
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+        if isinstance(params, (Tensor, Module)):
+            instead = "[w]" if isinstance(params, Tensor) else "model.parameters()"
+            raise TypeError(f"an optimiser takes a list of parameters, got a {type(params).__name__}; write {instead}")
         self.params = list({id(p): p for p in params}.values())
         if not self.params:
             raise ValueError("an optimiser needs at least one parameter; an exhausted generator gives none")
         for p in self.params:
             if not isinstance(p, Tensor) or not p.is_leaf or p.dtype.kind != "f":
                 raise TypeError("an optimiser takes leaves: float tensors made with requires_grad=True")
+        if not lr >= 0.0:
+            raise ValueError(f"expected a learning rate of at least 0, got {lr}")
         self.lr = lr
         self.groups = [FlatParameters(group) for group in grouped(self.params, self.decays)]
         self.gradients: list[Array] = [g.module.zeros_like(g.values) for g in self.groups]
         self.state = [{name: g.module.zeros_like(g.values) for name in self.moments} for g in self.groups]
         self.steps_taken = [[0] * len(g.params) for g in self.groups]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(lr={self.lr}, {sum(p.size for p in self.params):,} parameters)"
 
     def decays(self, p: Tensor) -> bool:
         """Does weight decay apply to this parameter?"""
@@ -126,8 +135,6 @@ class SGD(Optimizer):
     array([0.5], dtype=float32)
     """
 
-    moments = ("v",)
-
     def __init__(self, params: Iterable[Tensor], lr: float = 1e-2, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
         self.momentum, self.weight_decay = float(momentum), float(weight_decay)
         self.moments = ("v",) if momentum else ()
@@ -170,6 +177,8 @@ class Adam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
+        if not all(0.0 <= b < 1.0 for b in betas):
+            raise ValueError(f"Adam: expected betas from 0 to below 1, got {betas}")
         self.betas, self.eps, self.weight_decay = (float(betas[0]), float(betas[1])), float(eps), float(weight_decay)
         super().__init__(params, lr)
 
