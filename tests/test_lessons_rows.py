@@ -126,7 +126,7 @@ ROWS = [
     Row(
         "A",
         "type a sentence and see the attention matrix, rows queries and columns keys",
-        ("command:report", "command:attend", LESSON + "8_agreement.py#sentence ="),
+        ("command:play", "command:report", "command:attend", LESSON + "8_agreement.py#sentence ="),
     ),
     Row(
         "A",
