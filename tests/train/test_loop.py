@@ -109,7 +109,7 @@ def test_the_first_operation_that_overflows_is_named() -> None:
     down = trainer.model.blocks[0].mlp.down.W
     trainer.model.blocks[0].mlp.up.W.data = np.full((16, 64), 3e37)
     down.data = np.full(down.shape, 3e37)
-    message = r"step 1: the first value that is not finite is the result of matmul in blocks\.0\.mlp\.(up|down)"
+    message = r"step 1: the first value that is not finite is the result of affine in blocks\.0\.mlp\.(up|down)"
     with pytest.raises(NotFinite, match=message), np.errstate(all="ignore"):
         next(trainer.steps())
     np.testing.assert_array_equal(trainer.model.blocks[1].mlp.up.W.numpy(), before["blocks.1.mlp.up.W"])  # not stepped

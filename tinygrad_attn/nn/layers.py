@@ -9,6 +9,7 @@ import numpy as np
 
 from ..making import ones, zeros
 from ..module import Module
+from ..ops.affine import affine
 from ..ops.index import embedding
 from ..ops.mask import dropout
 from ..ops.norm import layer_norm
@@ -31,8 +32,7 @@ class Linear(Module):
         self.b = zeros(d_out, requires_grad=True) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        y = x @ self.W  #                             (..., d_in) @ (d_in, d_out)
-        return y if self.b is None else y + self.b  # (..., d_out)
+        return x @ self.W if self.b is None else affine(x, self.W, self.b)  # (..., d_in) @ (d_in, d_out) + (d_out,)
 
 
 class Embedding(Module):

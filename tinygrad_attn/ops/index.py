@@ -132,7 +132,7 @@ def embedding_sum(x: Array, idx: Array, shape: tuple[int, ...]) -> Array:
         # sorted rows summed in runs: 0.1-0.5 ms where np.add.at takes 0.6-3.4 (1,024 to 2,048 rows of 64-384)
         order = idx.argsort(kind="stable")
         ordered = idx[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
         out[ordered[starts]] = np.add.reduceat(rows[order], starts, axis=0)
     return out
 
