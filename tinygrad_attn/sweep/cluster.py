@@ -32,7 +32,8 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
         import distributed
     except ImportError as error:
         raise ClusterError(f"a sweep needs dask.distributed ({error}): pip install 'tinygrad_attn[dask]'") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong with a cell is told by the sweep
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what becomes of a cell is told by the sweep
     patience = {"distributed.comm.timeouts.connect": f"{PATIENCE}s"}
     with ExitStack() as opened, dask.config.set(patience):
         if address is None:
