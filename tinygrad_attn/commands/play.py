@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import sys
 import threading
 import webbrowser
 from pathlib import Path
@@ -45,8 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
         timer = threading.Timer(1.0, webbrowser.open, [address])
         timer.daemon = True
         timer.start()
-    serve(learned, arguments.lang, port)
-    return 0
+    with contextlib.suppress(KeyboardInterrupt):
+        serve(learned, arguments.lang, port)
+    screen.print("Ended.")
+    sys.stdout.flush()
+    os._exit(0)  # the threads of pages that are still open would hold the process for ever
 
 
 def _learned(screen: Console, arguments: argparse.Namespace):  # no type: its module is imported late

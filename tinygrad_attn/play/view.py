@@ -67,7 +67,7 @@ def matrix_html(
                 f'style="--hue:var(--{hue});--share:{100 * share:.1f}%">{shown}</td>'
             )
         body += f"<tr><th scope=row><bdi>{html.escape(rows[i])}</bdi></th>{cells}</tr>"
-    longest = min(max(map(len, rows)), 12)
+    longest = max(map(len, rows))
     size = f"{len(values)} × {len(columns)}" + (f" · ×{unit:.0e}" if unit != 1.0 else "")
     widths = f"<colgroup><col class=names>{'<col>' * len(columns)}</colgroup>"
     return (

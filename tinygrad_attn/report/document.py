@@ -73,20 +73,23 @@ def _heading(section: str) -> str:
 
 def _summary(subject: Subject, say: Speaker) -> str:
     last = subject.last
-    word, probability = last.answers[0]
-    sentence, name, right = (html.escape(text) for text in (subject.sentence, subject.name, subject.target))
+    probability = percent(last.answers[0][1])
+    answer, name, right = (_bold(text) for text in (last.answers[0][0], subject.name, subject.target))
     return (
-        f"<p class=sentence><bdi>{sentence}</bdi></p><p>"
+        f"<p class=sentence><bdi>{html.escape(subject.sentence)}</bdi></p><p>"
         + say(
-            f"A model of the task <b>{name}</b>, {subject.parameters:,} parameters, after {last.step} training steps. It "
-            f"answers <b>{html.escape(word)}</b> with probability {percent(probability)}; right is <b>{right}</b>. The "
-            "gradients are those of the loss on this sentence.",
-            f"Un modelo de la tarea <b>{name}</b>, {subject.parameters:,} parámetros, tras {last.step} pasos de entrenamiento. "
-            f"Responde <b>{html.escape(word)}</b> con probabilidad {percent(probability)}; lo correcto es <b>{right}</b>. Los "
-            "gradientes son los de la pérdida en esta frase.",
+            f"A model of the task {name}, {subject.parameters:,} parameters, after {last.step} training steps. It answers "
+            f"{answer} with probability {probability}; right is {right}. The gradients are those of the loss on this sentence.",
+            f"Un modelo de la tarea {name}, {subject.parameters:,} parámetros, tras {last.step} pasos de entrenamiento. "
+            f"Responde {answer} con probabilidad {probability}; lo correcto es {right}. Los gradientes son los de la pérdida "
+            "en esta frase.",
         )
         + "</p>"
     )
+
+
+def _bold(text: str) -> str:
+    return f"<b{' class=short' if len(text) < 16 else ''}>{html.escape(text)}</b>"
 
 
 def worked_example() -> tuple[Tensor, dict[str, Tensor]]:

@@ -25,7 +25,7 @@ function matrix(box, rows, longRowNames, longColumnNames, signed, describe) {
   const wide = columnNames.length > 10, shortNames = columnNames.every(w => [...w].length < 2), longest = Math.max(...rowNames.map(w => [...w].length), 1);
   const names = el("col", null, "names"), group = el("colgroup");
   group.append(names, ...columnNames.map(() => el("col")));
-  table.style.setProperty("--names", Math.min(longest, 12) * 0.62 + 0.8 + "em");
+  table.style.setProperty("--names", longest * 0.62 + 0.8 + "em");
   table.style.setProperty("--least", wide ? columnNames.length * 0.55 + "rem" : "0");
   const turned = wide && !shortNames || Math.max(...columnNames.map(w => [...w].length)) > 6;
   if (turned) head.className = "turned";
