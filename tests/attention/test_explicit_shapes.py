@@ -170,9 +170,19 @@ def test_masks_and_settings_that_do_not_fit(function):
         ({"bias": np.ones((5, 2, 4))}, ValueError, "bias must broadcast"),
         ({"causal": "left"}, ValueError, "bottom-right"),
         ({"dropout": 1.5}, ValueError, "between 0 and 1"),
+        ({"scale": "1"}, TypeError, "scale: expected a number"),
+        ({"scale": ta.Tensor(1.0, requires_grad=True)}, TypeError, r"for a learned one write q \* scale and scale=1.0"),
     ):
         with pytest.raises(kind, match=text):
             function(q, k, k, **arguments)
+
+
+@pytest.mark.parametrize("function", [ta.scaled_dot_product_attention, ta.fused_attention])
+def test_integers_give_float32(function):
+    q, v = np.array([[1, 0], [0, 1]]), np.array([[1, 2], [3, 5]])
+    found, right = function(q, q, v), function(q.astype("float32"), q.astype("float32"), v.astype("float32"))
+    found, right = (x[0] if isinstance(x, tuple) else x for x in (found, right))
+    assert found.dtype == np.float32 and (found.data == right.data).all() and (found.data % 1 != 0).all()
 
 
 def test_dtypes_never_widen_and_promote_only_between_tensors():

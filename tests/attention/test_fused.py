@@ -165,6 +165,19 @@ def test_saturated_gradients_survive(d_k):
         assert (error[size > 1e-30] <= 0.1 * size[size > 1e-30]).all()
 
 
+def test_statistics_take_a_bias_as_attention_does():
+    q, k, v = (normal(3, 8).astype(np.float32) for _ in range(3))
+    plain = ta.row_statistics(q, k, v)
+    for bias in (np.ones((3, 3)), np.ones((3, 3)).tolist(), ta.ones((3, 3))):
+        shifted = ta.row_statistics(q, k, v, bias=bias)
+        assert shifted["lse"].dtype == np.float32
+        assert np.allclose(shifted["lse"], plain["lse"] + 1.0) and np.allclose(shifted["entropy"], plain["entropy"], atol=1e-6)
+    with pytest.raises(TypeError, match="write mask="):
+        ta.row_statistics(q, k, v, bias=np.ones((3, 3), bool))
+    with pytest.raises(ValueError, match="bias must broadcast"):
+        ta.attention_block(q, k, v, slice(1), slice(1), bias=np.ones((4, 3)))
+
+
 def test_rows_and_blocks_show_the_inside():
     q, k, v, g = (normal(2, 40, 8) for _ in range(4))
     leaves = [ta.Tensor(x, requires_grad=True) for x in (q, k, v)]
@@ -182,5 +195,8 @@ def test_rows_and_blocks_show_the_inside():
     part = ta.attention_block(q, k, v, slice(3, 9), slice(30, 40), scale=3.0, gradient=g)
     assert np.allclose(part["weights"], p[:, 3:9, 30:]) and np.allclose(part["scores_grad"], ds[:, 3:9, 30:])
     assert np.allclose(part["weights_grad"], weights.grad.numpy()[:, 3:9, 30:])
+    for bad in (slice(0, 9, 2), 3):
+        with pytest.raises(TypeError, match="expected rows as a slice without a step"):
+            ta.attention_block(q, k, v, bad, slice(None))
     with pytest.raises(ValueError, match=r"expected gradient = dL/dout of shape \(2, 40, 8\)"):
         ta.row_statistics(q, k, v, gradient=g[0])

@@ -103,6 +103,14 @@ def test_a_truncated_file(tmp_path):
         ta.nn.MiniGPT.from_gpt2(path)
 
 
+@pytest.mark.parametrize(("text", "why"), [("{", "not JSON"), ("[]", "expected an object of settings, got a list")])
+def test_a_config_that_is_none(tmp_path, text, why):
+    read(tmp_path, checkpoint(), {"n_head": 2})
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"config\.json: {why}"):
+        ta.nn.MiniGPT.from_gpt2(tmp_path)
+
+
 @pytest.mark.parametrize(
     "setting",
     [{"activation_function": "relu"}, {"scale_attn_by_inverse_layer_idx": True}, {"scale_attn_weights": False}],

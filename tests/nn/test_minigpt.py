@@ -216,6 +216,13 @@ def test_load_names_what_does_not_fit(tmp_path):
     ta.nn.write_tensors(path, state)
     with pytest.raises(ValueError, match=r"model\.safetensors: not written by MiniGPT\.save"):
         GPT.load(path)
+    for settings in ({}, {"settings": "{"}, {"settings": '{"vocab_size": 3, "context": 2, "layers": 1}'}):
+        ta.nn.write_tensors(path, state, {"kind": metadata["kind"], **settings})
+        with pytest.raises(ValueError, match=r"model\.safetensors: its settings make no MiniGPT"):
+            GPT.load(path)
+    ta.nn.write_tensors(path, {}, metadata)
+    with pytest.raises(KeyError, match=r"missing blocks\.0"):
+        GPT.load(path)
 
 
 # ---------------------------------------------------------------------------- what it refuses
@@ -237,6 +244,7 @@ def test_bad_calls():
         small(vocab_size=0)
     for arguments, message in (
         (([], 3), "at least one token"),
+        (([1], -3), "n_tokens"),
         (([1], 3, -1.0), "temperature"),
         (([1], 3, float("nan")), "temperature"),
         (([1], 3, 1.0, 0), "top_k"),

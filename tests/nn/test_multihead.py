@@ -195,6 +195,9 @@ def test_cache_decoding_equals_the_full_pass(settings, chunks, attention):
         ({"tie": "qk", "packed": True}, "exclude each other"),
         ({"tie": "qk", "n_kv_heads": 2}, "equal widths"),
         ({"tie": "kv", "d_k": 3}, "equal widths"),
+        ({"d_k": 0}, "positive widths"),
+        ({"d_model": -8}, "positive widths"),
+        ({"dropout": 1.5}, "a dropout from 0 to 1"),
         ({"attention": "flash"}, 'expected "fused" or "explicit"'),
     ],
 )
@@ -208,6 +211,8 @@ def test_bad_calls():
     x = ta.randn(2, 5, 8)
     with pytest.raises(ValueError, match=r"expected x \(..., n, d_model = 8\), got \(2, 5, 7\)"):
         mha(ta.randn(2, 5, 7))
+    with pytest.raises(ValueError, match=r"expected x \(..., n, d_model = 8\), got list"):
+        mha([[1.0] * 8])
     with pytest.raises(ValueError, match=r"expected context \(..., n, d_model = 8\)"):
         mha(x, ta.randn(2, 5, 7))
     with pytest.raises(ValueError, match="n_q = 5 and n_k = 3"):
@@ -222,4 +227,4 @@ def test_bad_calls():
         mha(x[:, :2], cache=cache)
     with pytest.raises(ValueError, match="new cache for each batch"):
         mha(x[:1, :1], cache=cache)
-    assert len(cache) == 5
+    assert len(cache) == 5 and repr(cache) == "KVCache(5 positions of 6)"

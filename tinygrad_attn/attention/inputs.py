@@ -13,10 +13,11 @@ from ..tensor import Tensor
 
 
 def as_tensors(*values: Any) -> tuple[Tensor, ...]:
-    """Each value as a Tensor, on the device of the first that is one already."""
+    """Each value as a Tensor of floats, on the device of the first that is one already; integers become float32."""
     like = next((x for x in values if isinstance(x, Traced)), None)
     device = like.device if isinstance(like, Tensor) else None
-    return tuple(x if isinstance(x, Tensor) else Tensor(x, device=device) for x in values)
+    given = (x if isinstance(x, Tensor) else Tensor(x, device=device) for x in values)
+    return tuple(x if x.dtype.kind == "f" else astype(x, "float32") for x in given)
 
 
 def tensors(name: str, q: Any, k: Any, v: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -50,7 +51,13 @@ def scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
 
 
 def scale_of(scale: float | None, d_k: int) -> float:
-    """None means 1/sqrt(d_k); 0 is a scale like any other (uniform weights)."""
+    """None means 1/sqrt(d_k); 0 is a scale like any other (uniform weights).
+
+    Errors: TypeError for what is no number, and for a Tensor that waits for a gradient."""
+    if isinstance(scale, Tensor) and scale.requires_grad:
+        raise TypeError("scale is a number and gets no gradient; for a learned one write q * scale and scale=1.0")
+    if isinstance(scale, str):
+        raise TypeError(f"scale: expected a number, or None for 1/sqrt(d_k), got {scale!r}")
     return 1.0 / math.sqrt(max(d_k, 1)) if scale is None else float(scale)
 
 

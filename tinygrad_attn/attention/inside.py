@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..backend import Array
-from ..graph import Traced
+from ..operands import constant, plain
 from . import kernels
-from .inputs import scale_of, scores_shape, tensors
+from .inputs import bias_of, scale_of, scores_shape, tensors
 from .masks import Causal, causal_offset, checked
 
 
@@ -16,7 +16,7 @@ def _arguments(
 ) -> Any:
     q, k, v = tensors(name, q, k, v)
     shape = scores_shape(q, k)
-    g = gradient._data if isinstance(gradient, Traced) else gradient
+    g = None if gradient is None else constant(plain(gradient), q._data)
     expected = (*shape[:-1], v.shape[-1])
     if g is not None and tuple(g.shape) != expected:
         raise ValueError(f"{name}: expected gradient = dL/dout of shape {expected}, got {tuple(g.shape)}")
@@ -24,7 +24,7 @@ def _arguments(
         "scale": scale_of(scale, q.shape[-1]),
         "causal_offset": causal_offset(causal, *shape[-2:]),
         "keep": checked(mask, shape, q._data),
-        "bias": bias._data if isinstance(bias, Traced) else bias,
+        "bias": None if bias is None else constant(plain(bias_of(bias, shape)), q._data),
     }
     return (q._data, k._data, v._data, g), settings
 
@@ -72,7 +72,7 @@ def attention_block(
     scale: float | None = None,
     bias: Any = None,
 ) -> dict[str, Array]:
-    """The block of queries `rows` and keys `columns`: ``weights`` (..., r, c), and given gradient = dL/dout also
+    """The block of queries `rows` and keys `columns` (slices): ``weights`` (..., r, c), and given gradient = dL/dout also
     ``weights_grad`` = dL/dweights and ``scores_grad`` = dL/dscores.  Hidden entries are 0.
 
     >>> import tinygrad_attn as ta
@@ -81,5 +81,8 @@ def attention_block(
     array([[1. , 0. ],
            [0.5, 0.5]], dtype=float32)
     """
+    for name, part in (("rows", rows), ("columns", columns)):
+        if not isinstance(part, slice) or part.step not in (None, 1):
+            raise TypeError(f"attention_block: expected {name} as a slice without a step, got {part!r}")
     arrays, settings = _arguments("attention_block", q, k, v, mask, causal, scale, bias, gradient)
     return kernels.block(*arrays, rows=rows, columns=columns, **settings)

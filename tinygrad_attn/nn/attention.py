@@ -1,11 +1,11 @@
 """Multi-head attention: several attentions side by side, each on its own projection of x.
 
-    x (B, n, d_model)
-      q = x W_Q -> (B, n_heads, n, d_k)         W_Q (d_model, n_heads * d_k)
-      k = c W_K -> (B, n_kv_heads, n_k, d_k)    c: the context, x itself by default
-      v = c W_V -> (B, n_kv_heads, n_k, d_v)
-      mix = attention(q, k, v)                  (B, n_heads, n, d_v)
-      out = mix, heads side by side, W_O        (B, n, d_model)
+x (B, n, d_model)
+  q = x W_Q -> (B, n_heads, n, d_k)         W_Q (d_model, n_heads * d_k)
+  k = c W_K -> (B, n_kv_heads, n_k, d_k)    c: the context, x itself by default
+  v = c W_V -> (B, n_kv_heads, n_k, d_v)
+  mix = attention(q, k, v)                  (B, n_heads, n, d_v)
+  out = mix, heads side by side, W_O        (B, n, d_model)
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ class MultiHeadAttention(Module):
             raise ValueError(f"n_kv_heads must divide n_heads, got {n_kv_heads} and {n_heads}")
         self.d_k = d_model // n_heads if d_k is None else d_k
         self.d_v = d_model // n_heads if d_v is None else d_v
+        if min(d_model, self.d_k, self.d_v) < 1 or not 0.0 <= dropout <= 1.0:
+            sizes = f"d_model = {d_model}, d_k = {self.d_k}, d_v = {self.d_v}, dropout = {dropout}"
+            raise ValueError(f"MultiHeadAttention: expected positive widths and a dropout from 0 to 1, got {sizes}")
         self.causal, self.scale, self.tie, self.packed, self.dropout = causal, scale, tie, packed, dropout
         if tie not in _TIES:
             raise ValueError(f'tie: expected None, "qk", "kv" or "qkv", got {tie!r}')
@@ -134,8 +137,9 @@ class MultiHeadAttention(Module):
 
     def _check(self, x: Tensor, context: Tensor | None, cache: KVCache | None) -> None:
         for name, value in (("x", x), ("context", context)):
-            if value is not None and (value.ndim < 2 or value.shape[-1] != self.d_model):
-                raise ValueError(f"MultiHeadAttention: expected {name} (..., n, d_model = {self.d_model}), got {value.shape}")
+            shape = getattr(value, "shape", type(value).__name__)
+            if value is not None and (len(shape) < 2 or shape[-1] != self.d_model):
+                raise ValueError(f"MultiHeadAttention: expected {name} (..., n, d_model = {self.d_model}), got {shape}")
         if context is not None and cache is not None:
             raise ValueError("MultiHeadAttention: a cache is for self-attention; the keys of a context do not grow")
 

@@ -23,6 +23,9 @@ class KVCache:
         self.k: Tensor | None = None  # (B, n_kv_heads, length, d_k)
         self.v: Tensor | None = None  # (B, n_kv_heads, length, d_v)
 
+    def __repr__(self) -> str:
+        return f"KVCache({len(self)} positions" + ("" if self.capacity is None else f" of {self.capacity}") + ")"
+
     def __len__(self) -> int:
         return 0 if self.k is None else self.k.shape[-2]
 

@@ -105,7 +105,12 @@ def _config(path: Path) -> dict[str, Any]:
     file = path.with_name("config.json")
     if not file.exists():
         return {}
-    config = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file}: not JSON ({error})") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{file}: expected an object of settings, got a {type(config).__name__}")
     asked = {
         "activation_function": (config.get("activation_function", "gelu_new"), _GELUS),
         "scale_attn_weights": (config.get("scale_attn_weights", True), (True,)),

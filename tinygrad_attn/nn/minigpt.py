@@ -1,6 +1,6 @@
 """A small GPT: embeddings, blocks of causal attention, a head that predicts the next token.
 
-    tokens (B, T) -> tokens.W[tokens] + positions.W[:T] -> blocks -> norm -> head -> logits (B, T, vocab_size)
+tokens (B, T) -> tokens.W[tokens] + positions.W[:T] -> blocks -> norm -> head -> logits (B, T, vocab_size)
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class MiniGPT(Module):
         seed: None draws from the framework's generator.  cache: keep keys and values of earlier positions (the
         same tokens, faster).  Beyond the context, the last `context` tokens are read afresh for each new one.
 
-        Errors: ValueError for an empty prompt, a negative temperature, top_k < 1."""
+        Errors: ValueError for an empty prompt, a negative n_tokens or temperature, top_k < 1."""
         training = {part: part.training for _, part in self.named_modules()}
         self.eval()
         try:
@@ -158,7 +158,13 @@ class MiniGPT(Module):
         state, metadata = read_tensors(path)
         if metadata.get("kind") != _KIND:
             raise ValueError(f"{path}: not written by MiniGPT.save; a GPT-2 checkpoint is read by MiniGPT.from_gpt2")
-        model = cls(**json.loads(metadata["settings"])).astype(next(iter(state.values())).dtype)
+        try:
+            model = cls(**json.loads(metadata["settings"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: its settings make no MiniGPT: {error!r}") from error
+        dtypes = {array.dtype for array in state.values() if array.dtype.kind == "f"}
+        if len(dtypes) == 1:
+            model.astype(dtypes.pop())
         model.load_state_dict(state)
         return model
 

@@ -19,6 +19,8 @@ def continued(
     text = np.asarray(plain(prompt))
     if text.size == 0 or text.ndim < 1:
         raise ValueError(f"generate: expected a prompt (..., T) of at least one token, got shape {text.shape}")
+    if n_tokens < 0:
+        raise ValueError(f"generate: expected n_tokens of at least 0, got {n_tokens}")
     cache = model.new_cache() if cached else None
     for _ in range(n_tokens):
         known = text.shape[-1]
