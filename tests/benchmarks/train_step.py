@@ -61,6 +61,10 @@ def ours(configuration: tuple[int, ...], threads: int) -> Callable[[], Any]:
     vocab_size, context, d_model, n_heads, n_layers, rows = configuration
     keep_freed_memory()
     tokens, targets = batch(configuration)
+
+    def part(first: int, size: int) -> Batch:
+        return Batch(tokens[first : first + size], targets[first : first + size])
+
     model = MiniGPT(vocab_size, context, d_model, n_heads, n_layers)
     optimizer = AdamW(model.parameters(), 1e-3, matrices_only=True)
     workers = min(threads, sensible_workers(rows, context, d_model, n_layers))
@@ -68,7 +72,7 @@ def ours(configuration: tuple[int, ...], threads: int) -> Callable[[], Any]:
 
     def step() -> float:
         with one_thread_blas():
-            loss, count = gradient(lambda first, size: Batch(tokens[first : first + size], targets[first : first + size]), rows, 0)
+            loss, count = gradient(part, rows, 0)
             scaled_and_clipped(optimizer.gradients, count, 1.0)
             optimizer.step_flat()
         return float(loss / count)

@@ -168,6 +168,18 @@ def test_ctrl_c_ends_after_the_step_with_a_checkpoint(tmp_path: Path) -> None:
     assert load(last)[1]["step"] == rows[-1]["step"]
 
 
+def test_resume_takes_as_many_workers_as_the_run_began_with(tmp_path: Path) -> None:
+    flags = ["--steps", "30", "--save-every", "10", "--workers", "3"]
+    assert command(tmp_path / "whole", *flags, "--quiet").wait() == 0
+    process = command(tmp_path / "parts", *flags, "--quiet")
+    wait_for_step(tmp_path / "parts", process, 12)
+    process.kill()
+    process.wait()
+    assert command(tmp_path / "parts", "--resume", "--quiet").wait() == 0
+    assert RunDirectory(tmp_path / "parts").workers() == 3
+    equal(tmp_path / "parts", tmp_path / "whole")
+
+
 def test_the_command_from_start_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "run")
     flags = ["--out", folder, "--steps", "6", "--eval-every", "3", "--d-model", "8", "--n-heads", "2", "--n-layers", "1"]

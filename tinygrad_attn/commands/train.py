@@ -115,6 +115,8 @@ def _metered(arguments: argparse.Namespace, screen: Console, directory: RunDirec
 def _prepared(arguments: argparse.Namespace, directory: RunDirectory) -> Trainer:
     """A trainer for a new run, or for the one in the folder, where its last checkpoint stood."""
     saved = saved_settings(arguments, directory)
+    if saved is not None and arguments.workers is None:
+        arguments.workers = directory.workers()  # with another number, sums round differently
     try:
         trainer = trainer_for(arguments, saved)
     except (ValueError, OSError, RuntimeError) as error:
@@ -156,7 +158,7 @@ def begin_or_resume(directory: RunDirectory, trainer: Trainer, resume: bool) -> 
     if resume:
         directory.resume(trainer)
     else:
-        directory.begin(trainer.settings)
+        directory.begin(trainer.settings, trainer.carrier.count)
 
 
 def _headline(trainer: Trainer) -> str:

@@ -61,12 +61,14 @@ class RunDirectory:
     def exists(self) -> bool:
         return (self.path / "run.json").exists()
 
-    def begin(self, settings: Settings) -> None:
-        """Write run.json.  Errors: RunError where a run is here already."""
+    def begin(self, settings: Settings, workers: int = 1) -> None:
+        """Write run.json.  workers: how many share a batch; another number gives the same to rounding only.
+
+        Errors: RunError where a run is here already."""
         if self.exists:
             raise RunError(f"{self.path} holds a run already; go on with it by --resume, or choose another folder with --out")
         versions = {"tinygrad_attn": __version__, "numpy": np.__version__, "python": platform.python_version()}
-        text = json.dumps({"settings": settings.to_dict(), "versions": versions}, indent=2) + "\n"
+        text = json.dumps({"settings": settings.to_dict(), "workers": workers, "versions": versions}, indent=2) + "\n"
         unfinished = self.path / "run.json.part"
         try:
             unfinished.write_text(text, encoding="utf-8")
@@ -76,8 +78,16 @@ class RunDirectory:
 
     def settings(self) -> Settings:
         """The settings of the run that is here.  Errors: RunError where there is none, or it is not ours."""
+        return self._begun()[0]
+
+    def workers(self) -> int:
+        """How many workers it began with.  Errors: as for `settings`."""
+        return self._begun()[1]
+
+    def _begun(self) -> tuple[Settings, int]:
         try:
-            return Settings.from_dict(json.loads((self.path / "run.json").read_text(encoding="utf-8"))["settings"])
+            written = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+            return Settings.from_dict(written["settings"]), int(written["workers"])
         except FileNotFoundError:
             raise RunError(f"no run in {self.path}: it has no run.json") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
