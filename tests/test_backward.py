@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -262,3 +264,11 @@ class TestSteps:
         x = leaf(1.0, 2.0)
         next(ta.steps((x * x).sum()))
         assert x.grad is None
+
+
+def test_a_step_and_its_node_print_what_they_are() -> None:
+    w = ta.ones(2, requires_grad=True)
+    found = list(ta.steps((w * w).sum()))
+    assert str(found[1]) == "Step(mul, gradient (2,), 2 contributions)"
+    assert re.fullmatch(r"Node\(mul, shape \(2,\), test_backward.py:\d+: found = list\(.*\)\)", repr(found[1].node))
+    assert repr(found[2].node).startswith("Node(leaf, shape (2,), test_backward.py:")

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec
 
 from .backend import device_of
 from .graph import Traced
-from .ops import activation, elementwise, index, loss, mask, reduce, shape
+from .ops import activation, choice, elementwise, index, loss, mask, reduce, shape
 from .ops import matmul as matmul_
 from .ops import norm as norm_
 from .ops import softmax as softmax_
@@ -74,8 +74,8 @@ add, sub, mul, div = (_public(o) for o in (elementwise.add, elementwise.sub, ele
 pow, neg, abs, sign = (_public(o) for o in (elementwise.pow, elementwise.neg, elementwise.abs, elementwise.sign))
 exp, expm1, log, log1p = (_public(o) for o in (elementwise.exp, elementwise.expm1, elementwise.log, elementwise.log1p))
 sqrt, sin, cos = (_public(o) for o in (elementwise.sqrt, elementwise.sin, elementwise.cos))
-maximum, minimum, clip = (_public(o) for o in (elementwise.maximum, elementwise.minimum, elementwise.clip))
-where, astype = _public(elementwise.where), _public(elementwise.astype)
+maximum, minimum, clip = (_public(o) for o in (choice.maximum, choice.minimum, choice.clip))
+where, astype = _public(choice.where), _public(elementwise.astype)
 tanh, sigmoid, relu, gelu = (_public(o) for o in (activation.tanh, activation.sigmoid, activation.relu, activation.gelu))
 
 sum, mean, var, std = (_public(o) for o in (reduce.sum, reduce.mean, reduce.var, reduce.std))

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .mode import Mode
-from .where import is_inside
+from .where import describe, is_inside
 
 
 class Traced:
@@ -60,6 +60,9 @@ class Node:
     code: CodeType  # with `offset`: the user's line (see where.py)
     offset: int
     extras: Extras | None
+
+    def __repr__(self) -> str:
+        return f"Node({self.op.name if self.op else 'leaf'}, shape {tuple(self.shape)}, {describe(self.code, self.offset)})"
 
 
 tick = itertools.count(1).__next__  # 1, 2, 3 ...: the clock, safe among threads

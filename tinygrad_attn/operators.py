@@ -12,7 +12,7 @@ from .backend import Array, device_of, to_host
 from .graph import Traced
 from .mode import current
 from .operands import constant, failure, plain
-from .ops import elementwise, index, matmul, reduce, shape
+from .ops import choice, elementwise, index, matmul, reduce, shape
 from .protocols import array_function, array_ufunc
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class Operators(Traced):
         return elementwise.abs(self)
 
     def clip(self, low: float | None = None, high: float | None = None) -> Tensor:
-        return elementwise.clip(self, low, high)
+        return choice.clip(self, low, high)
 
 
 def _is_numeric(other: Any) -> bool:

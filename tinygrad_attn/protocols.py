@@ -12,7 +12,7 @@ import numpy as np
 from .backend import module_of
 from .graph import Traced
 from .operands import plain
-from .ops import activation, elementwise, matmul
+from .ops import activation, choice, elementwise, matmul
 
 _UFUNCS = {
     np.add: elementwise.add,
@@ -31,8 +31,8 @@ _UFUNCS = {
     np.sin: elementwise.sin,
     np.cos: elementwise.cos,
     np.tanh: activation.tanh,
-    np.maximum: elementwise.maximum,
-    np.minimum: elementwise.minimum,
+    np.maximum: choice.maximum,
+    np.minimum: choice.minimum,
     np.square: lambda x: elementwise.mul(x, x),
     np.matmul: matmul.matmul,
 }

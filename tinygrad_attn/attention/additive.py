@@ -17,7 +17,7 @@ import numpy as np
 
 from ..mode import seen
 from ..ops.activation import tanh
-from ..ops.elementwise import where
+from ..ops.choice import where
 from ..ops.shape import expand_dims
 from ..tensor import Tensor
 from .explicit import weigh

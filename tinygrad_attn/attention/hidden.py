@@ -15,7 +15,7 @@ import numpy as np
 
 from ..backend import Array, module_of
 from ..operation import op
-from ..ops.elementwise import where
+from ..ops.choice import where
 from ..ops.shape import swapaxes
 from ..tensor import Tensor
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..backend import Array, module_of
 from ..operands import narrowed, plain, widened
 from ..operation import op
-from .elementwise import where
+from .choice import where
 
 _C = math.sqrt(2.0 / math.pi)
 _CUBE = 0.044715

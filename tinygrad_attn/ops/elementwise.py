@@ -1,7 +1,7 @@
 """Elementwise operations.  The easy ones first: one line per rule, the rule reads as the formula.
 
 g is dL/d(out).  What a rule names is what it keeps: ``lambda g, out: g * out`` keeps the output.
-At kinks: 0 at relu(0), abs(0) and sign; ties of maximum share evenly; clip passes g at its bounds.
+At kinks: 0 at abs(0) and sign.
 At singular points (sqrt, log and powers at 0) and outside the domain the local derivative is 0.
 """
 
@@ -14,6 +14,7 @@ import numpy as np
 from ..backend import Array, module_of
 from ..operands import plain
 from ..operation import op
+from .choice import where
 
 # ---------------------------------------------------------------------------- arithmetic
 
@@ -206,84 +207,6 @@ def cos(x: Array) -> Array:
     return module_of(x).cos(x)
 
 
-# ---------------------------------------------------------------------------- two candidates, one result
-
-
-def _to_winner(g: Array, wins: Array, ties: Array) -> Array:
-    """g where the first wins, half of it at a tie, 0 elsewhere (and where one of the two is NaN)."""
-    return where(wins, g, where(ties, 0.5 * g, 0.0))
-
-
-@op(
-    vjps={
-        "x": lambda g, x, y: _to_winner(g, plain(x) > plain(y), plain(x) == plain(y)),
-        "y": lambda g, x, y: _to_winner(g, plain(x) < plain(y), plain(x) == plain(y)),
-    },
-    broadcasts=True,
-)
-def maximum(x: Array, y: Array) -> Array:
-    """The larger of x and y, elementwise; at a tie each gets half of the gradient.
-
-    >>> import tinygrad_attn as ta
-    >>> ta.maximum([1.0, 5.0], 3.0).numpy()
-    array([3., 5.], dtype=float32)
-    """
-    return _module(x, y).maximum(x, y)
-
-
-@op(
-    vjps={
-        "x": lambda g, x, y: _to_winner(g, plain(x) < plain(y), plain(x) == plain(y)),
-        "y": lambda g, x, y: _to_winner(g, plain(x) > plain(y), plain(x) == plain(y)),
-    },
-    broadcasts=True,
-)
-def minimum(x: Array, y: Array) -> Array:
-    """The smaller of x and y, elementwise; at a tie each gets half of the gradient.
-
-    >>> import tinygrad_attn as ta
-    >>> ta.minimum([1.0, 5.0], 3.0).numpy()
-    array([1., 3.], dtype=float32)
-    """
-    return _module(x, y).minimum(x, y)
-
-
-@op(vjps={"x": lambda g, x, low, high: where(_within(plain(x), low, high), g, 0.0)})
-def clip(x: Array, low: float | None = None, high: float | None = None) -> Array:
-    """x limited to [low, high]; the gradient passes inside and at the bounds.
-
-    >>> import tinygrad_attn as ta
-    >>> ta.clip([-2.0, 0.5, 7.0], 0.0, 1.0).numpy()
-    array([0. , 0.5, 1. ], dtype=float32)
-    """
-    return module_of(x).clip(x, low, high)
-
-
-def _within(x: Array, low: float | None, high: float | None) -> Array:
-    inside = x == x
-    if low is not None:
-        inside = inside & (x >= low)
-    return inside & (x <= high) if high is not None else inside
-
-
-@op(
-    vjps={
-        "x": lambda g, condition: where(condition, g, 0.0),
-        "y": lambda g, condition: where(condition, 0.0, g),
-    },
-    broadcasts=True,
-)
-def where(condition: Array, x: Array, y: Array) -> Array:
-    """x where `condition` is True, else y; the gradient goes to the one that was taken.
-
-    >>> import tinygrad_attn as ta
-    >>> ta.where([True, False], [1.0, 2.0], 9.0).numpy()
-    array([1., 9.], dtype=float32)
-    """
-    module = _module(x, y, condition)
-    return module.where(module.asarray(condition), x, y)  # a mask or True from the host goes to the device
-
-
 @op(vjps={"x": lambda g: g})
 def astype(x: Array, dtype: Any) -> Array:
     """x in another dtype; the gradient comes back in x's own.
@@ -296,11 +219,6 @@ def astype(x: Array, dtype: Any) -> Array:
     if wanted.kind not in "biuf":
         raise TypeError(f"expected a real dtype, got {wanted}")
     return x.astype(wanted)
-
-
-def _module(*operands: Array) -> Any:
-    """The module of the first operand that is an array: the others may be Python scalars."""
-    return module_of(next((x for x in operands if hasattr(x, "dtype")), operands[0]))
 
 
 def _cast(plain_array: Array, g: Array) -> Array:

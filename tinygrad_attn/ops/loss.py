@@ -7,7 +7,7 @@ import numpy as np
 from ..backend import Array, module_of
 from ..operands import narrowed, plain, wide_dtype, widened
 from ..operation import op
-from .elementwise import where
+from .choice import where
 from .index import take_along_axis
 from .softmax import has_axis, log_softmax
 

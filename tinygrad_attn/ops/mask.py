@@ -6,7 +6,7 @@ from ..backend import Array, module_of
 from ..draws import kept, next_key
 from ..operands import plain
 from ..operation import op
-from .elementwise import where
+from .choice import where
 
 
 @op(vjps={"x": lambda g, mask: where(mask, 0.0, g)}, broadcasts=True)

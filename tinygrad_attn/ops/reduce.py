@@ -12,7 +12,8 @@ import numpy as np
 from ..backend import Array, module_of
 from ..operands import narrowed, plain, widened
 from ..operation import op
-from .elementwise import _cast, _inverse, where
+from .choice import where
+from .elementwise import _cast, _inverse
 from .shape import broadcast_to, expand_dims, flip, reshape, transpose
 from .softmax import has_axis, softmax
 
