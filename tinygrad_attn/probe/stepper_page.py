@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING
 
 from .page import as_json, page
+from .stepper_words import in_language
 
 if TYPE_CHECKING:
     from .stepper import Stepper
@@ -149,14 +150,16 @@ draw();
 """
 
 
-def stepper_page(stepper: Stepper) -> str:
-    """Every step of backward as one HTML document."""
+def stepper_page(stepper: Stepper, language: str = "en") -> str:
+    """Every step of backward as one HTML document, in English or Spanish ("es")."""
     data = [stepper.at(place).as_data() for place in range(len(stepper))]
-    return page("Backward, step by step", _BODY, _STYLE, _SCRIPT.replace("__DATA__", as_json(data)))
+    title, body, script = (in_language(text, language) for text in ("Backward, step by step", _BODY, _SCRIPT))
+    document = page(title, body, _STYLE, script.replace("__DATA__", as_json(data)))
+    return document.replace('<html lang="en">', f'<html lang="{language}">', 1)
 
 
-def notebook_frame(stepper: Stepper) -> str:
+def notebook_frame(stepper: Stepper, language: str = "en") -> str:
     """The page inside a notebook cell: a frame of its own, so that its keys and styles stay in it."""
-    source = html.escape(stepper_page(stepper), quote=True)
-    style = "width:100%;height:40rem;border:1px solid #999"
-    return f'<iframe srcdoc="{source}" style="{style}" title="Backward, step by step"></iframe>'
+    source = html.escape(stepper_page(stepper, language), quote=True)
+    style, title = "width:100%;height:40rem;border:1px solid #999", in_language("Backward, step by step", language)
+    return f'<iframe srcdoc="{source}" style="{style}" title="{title}"></iframe>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def report(subject: Subject, language: str = "en", widths: tuple[int, ...] = WID
         ("flow", flow_section(subject, say)),
         ("twin", twin_section(say, widths)),
         ("heat", temperature_section(subject, heat, say)),
-        ("stepper", _stepper_section(say)),
+        ("stepper", _stepper_section(say, language)),
     ]
     title = say("Where the gradient goes in attention", "Adónde va el gradiente en la atención")
     intro = f"<h1>{title}</h1>{_summary(subject, say)}"
@@ -45,12 +46,22 @@ def report(subject: Subject, language: str = "en", widths: tuple[int, ...] = WID
 def lab_report(tables: list[tuple[str, LabTable]], language: str = "en") -> str:
     """The page of the lab: each experiment's question, table, verdicts and picture."""
     say = speaker(language)
-    sections = []
-    for place, (question, table) in enumerate(tables):
-        picture = f"<figure>{inline(table.plot(), table.title)}</figure>" if table.picture is not None else ""
-        sections.append((f"lab-{place}", f"<h2>{html.escape(question)}</h2>{table._repr_html_()}{picture}"))
+    sections = [(f"lab-{place}", _experiment(question, table, say)) for place, (question, table) in enumerate(tables)]
     title = say("Experiments on attention", "Experimentos sobre la atención")
     return _document(title, f"<h1>{title}</h1>", sections, {"say": _words(say)}, language, say)
+
+
+def _experiment(question: str, table: LabTable, say: Speaker) -> str:
+    """A question, its answers first, then what they rest on."""
+    verdicts = ""
+    for verdict in table.verdicts:
+        kind, sign = ("holds", "✓") if verdict.holds else ("fails", "✗")
+        verdicts += f"<li class={kind}><span aria-hidden=true>{sign}</span> {html.escape(verdict.text(say))}</li>"
+    numbers = replace(table, verdicts=())._repr_html_().replace("<h2>", "<h3>").replace("</h2>", "</h3>")
+    picture = f"<figure>{inline(table.plot(), table.title)}</figure>" if table.picture is not None else ""
+    return (
+        f"<h2>{html.escape(question)}</h2><ul class=verdicts>{verdicts}</ul><div class=grid><div>{numbers}</div>{picture}</div>"
+    )
 
 
 def _document(
@@ -105,7 +116,7 @@ def worked_example() -> tuple[Tensor, dict[str, Tensor]]:
     return out[0, 0].named("loss"), W
 
 
-def _stepper_section(say: Speaker) -> str:
+def _stepper_section(say: Speaker, language: str) -> str:
     loss, W = worked_example()
     return (
         f"<h2>{say('Backward, step by step', 'Backward, paso a paso')}</h2><p>"
@@ -113,10 +124,9 @@ def _stepper_section(say: Speaker) -> str:
             "Two tokens, small enough for a sheet of paper: X = I, W_Q = I, W_K = swap, W_V = diag(2, 3). The output is "
             "(0.66048, 2.00928); its first entry is the loss. Keys: ← → Home End, once the frame has the focus.",
             "Dos tokens, lo bastante pequeños para una hoja de papel: X = I, W_Q = I, W_K = intercambio, W_V = diag(2, 3). La "
-            "salida es (0.66048, 2.00928); su primera entrada es la pérdida. Teclas: ← → Inicio Fin, con el foco en el marco. "
-            "Los textos del marco están en inglés.",
+            "salida es (0.66048, 2.00928); su primera entrada es la pérdida. Teclas: ← → Inicio Fin, con el foco en el marco.",
         )
-        + f"</p>{notebook_frame(stepper(loss, W))}"
+        + f"</p>{notebook_frame(stepper(loss, W), language)}"
     )
 
 
