@@ -33,7 +33,7 @@ pytestmark = [
 
 GRADIENTS = 'run = "gradients"\nseeds = 2\n[fixed]\nrows = 64\n[grid]\nd_k = [4, 16]\n'
 LONGER = 'run = "successor"\nseeds = 12\n[fixed]\nsteps = 150\n[grid]\nd_k = [16, 17]\n'  # a cell takes about half a second
-FAILING = 'run = "train"\n[fixed]\ntask = "copy"\nsteps = 2\nbatch = 2\nd_model = 12\nn_layers = 1\n[grid]\nn_heads = [1, 5, 3]\n'
+FAILING = 'run = "train"\n[fixed]\ntask = "copy"\nsteps = 2\nbatch = 2\nd_model = 12\n[grid]\nn_heads = [1, 5, 3]\n'
 
 
 def started(path: Path, content: str, *flags: str, **popen: Any) -> subprocess.Popen[str]:

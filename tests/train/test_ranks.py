@@ -121,6 +121,32 @@ def test_one_rank_is_as_a_process_alone(curves: dict[int, dict[str, Any]], tmp_p
     assert json.loads((tmp_path / "alone.json").read_text())["float32"] == curves[1]["float32"]
 
 
+DEVICE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import strict_device
+from tinygrad_attn.train.loop import Trainer
+from tinygrad_attn.train.ranks import world
+from tinygrad_attn.train.settings import preset, task_of
+
+strict_device.register()
+ranks, losses = world(asked=True), {}
+for device in ("cpu", "strict"):
+    settings = preset("copy", d_model=8, n_heads=2, n_layers=1, batch=5, steps=4, dropout=0.1, eval_every=2)
+    trainer = Trainer(*task_of(settings), ranks, device)
+    ranks.follow_first(trainer.optimizer)
+    losses[device] = [(r.loss, r.evaluation and r.evaluation.loss) for r in trainer.steps() if not ranks.agreed(False, r.norm)]
+for a, b in zip(losses["cpu"], losses["strict"], strict=True):
+    assert abs(a[0] - b[0]) < 1e-6 and a[1] == b[1] or abs(a[1] - b[1]) < 1e-6, (a, b)
+assert len(losses["cpu"]) == 4
+"""
+
+
+def test_sums_of_another_device_go_through_the_host() -> None:
+    """As on a GPU whose MPI cannot read its memory: the stand-in of tests/strict_device.py refuses all but copies."""
+    assert mpirun(2, "-c", DEVICE, str(Path(__file__).parents[1])).wait(timeout=120) == 0
+
+
 # ---------------------------------------------------------------------------- stopping and going on
 
 
