@@ -39,7 +39,7 @@ def report(subject: Subject, language: str = "en", widths: tuple[int, ...] = WID
     ]
     title = say("Where the gradient goes in attention", "Adónde va el gradiente en la atención")
     intro = f"<h1>{title}</h1>{_summary(subject, say)}"
-    data = {**page_data(subject), "temperature": _plain(heat), "say": _words(say)}
+    data = {**page_data(subject, say), "temperature": _plain(heat), "say": _words(say)}
     return _document(title, intro, sections, data, language, say)
 
 
@@ -146,5 +146,6 @@ def _words(say: Speaker) -> dict[str, str]:
         "entropy": say("entropy / log n", "entropía / log n"),
         "jacobian": say("Jacobian norm", "norma del jacobiano"),
         "slope": say("Jacobian / T", "jacobiano / T"),
+        "asymmetry": say("largest |S − Sᵀ|", "mayor |S − Sᵀ|"),
         "none": say("no gradient", "sin gradiente"),
     }

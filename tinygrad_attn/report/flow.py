@@ -44,11 +44,12 @@ def _layer(place: int, layer: Layer, limits: tuple[float, float], step: int, say
     for head in range(layer.heads):
         ys = [norms[name][head] or np.nan for name in names]
         colour, dash = LINES[head % len(LINES)], "-" if head < len(LINES) else "--"
-        axes.plot(range(len(names)), ys, dash, marker="o", ms=4, color=colour, lw=1.8, label=f"{head}")
+        axes.plot(range(len(names)), ys, dash, marker="o", ms=4, color=colour, lw=1.8)
     axes.set_yscale("log")
     axes.set_ylim(*limits)
     axes.set_xticks(range(len(names)), [f"dL/d\n{name}" for name in names])
-    axes.legend(title=say("head", "cabeza"), frameon=False, fontsize=9, title_fontsize=9, ncols=4, loc="upper right")
+    names_of_heads = [f"{say('head', 'cabeza')} {head}" for head in range(layer.heads)]
+    figure.legend(axes.get_lines(), names_of_heads, frameon=False, fontsize=9, ncols=4, loc="outside upper center")
     label = say(f"Gradient norms, layer {place}, step {step}", f"Normas del gradiente, capa {place}, paso {step}")
     titles = "".join(f"<th>{say('head', 'cabeza')} {head}</th>" for head in range(layer.heads))
     rows = ""

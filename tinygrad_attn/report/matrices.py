@@ -14,7 +14,7 @@ from .svg import slider
 FORMULAS = {
     "scores": "q kᵀ",
     "scaled": "scores / √d_k",
-    "masked": "−∞ / scaled",
+    "masked": "",  # in words, by language
     "weights": "softmax",
     "mix": "weights v",
 }
@@ -70,11 +70,11 @@ def _select(name: str, label: str, options: list[str]) -> str:
     return f'<label>{label} <select id="{name}">{inside}</select></label> '
 
 
-def page_data(subject: Subject) -> dict[str, Any]:
+def page_data(subject: Subject, say: Speaker) -> dict[str, Any]:
     """What the page's script draws from: numbers with four digits, None where a mask hides."""
-    steps = [[_steps(layer) for layer in m.layers] for m in (subject.last, subject.moments[0])]
+    steps = [[_steps(layer, say) for layer in m.layers] for m in (subject.last, subject.moments[0])]
     if _count(subject.last) > NUMBERS:  # a large model: its first layer, and only as it is now
-        steps = [[_steps(subject.last.layers[0])]]
+        steps = [[_steps(subject.last.layers[0], say)]]
     return {
         "words": subject.words,
         "moments": [
@@ -97,13 +97,13 @@ def _visible(layer: Layer) -> Any:
     return short(weights if masked is None else np.where(np.isneginf(masked), -np.inf, weights), 3)
 
 
-def _steps(layer: Layer) -> dict[str, Any]:
+def _steps(layer: Layer, say: Speaker) -> dict[str, Any]:
     found = {}
     for name, formula in FORMULAS.items():
         if name in layer.value:
             gradient = layer.gradient.get(name)
             value = _visible(layer) if name == "weights" else short(layer.value[name])
-            found[name] = {"formula": formula, "value": value}
+            found[name] = {"formula": formula or say("scaled; hidden: −∞", "scaled; ocultas: −∞"), "value": value}
             found[name]["gradient"] = None if gradient is None else short(gradient)
     return found
 

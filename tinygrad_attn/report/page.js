@@ -93,7 +93,12 @@ function drawSteps() {
     const title = what === "gradient" ? "dL/d(" + name + ")" : name + " = " + step.formula;
     if (!rows) { all.push(figure(title, SAY.none, () => {})); continue; }
     const columns = name === "mix" ? rows[0].map((_, j) => String(j)) : words;
-    all.push(figure(title, rows.length + " × " + rows[0].length, box =>
+    let size = rows.length + " × " + rows[0].length;
+    if (name === "scores" && what === "value") {
+      const gaps = rows.flatMap((row, i) => row.map((x, j) => Math.abs(x - rows[j][i])));
+      size += "; " + SAY.asymmetry + " = " + Math.max(...gaps).toPrecision(3);
+    }
+    all.push(figure(title, size, box =>
       matrix(box, rows, words, columns, !(name === "weights" && what === "value"),
         (i, j) => name === "mix" ? words[i] + ", " + j : places(words, i, j))));
   }
