@@ -55,6 +55,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
 
 def from_dlpack(array: Any) -> Tensor:
     """A Tensor that shares the memory of `array` (NumPy, CuPy, PyTorch, JAX...): edits show on both sides.
+    An edit on the other side between forward and backward goes unnoticed, and the gradient is wrong.
 
     Errors: TypeError for what has no DLPack protocol, or holds other than real numbers.
 

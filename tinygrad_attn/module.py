@@ -55,13 +55,15 @@ class Module:
             if not name.startswith("_"):
                 yield from _items(name, value)
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module ("") and every module below it, with dotted paths."""
+    def named_modules(self, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Module]]:
+        """This module ("") and every module below it once, with dotted paths; a shared one has the name found first."""
+        seen = set() if seen is None else seen
+        seen.add(id(self))
         yield prefix, self
         for name, child in self._children():
-            if isinstance(child, Module):
+            if isinstance(child, Module) and id(child) not in seen:
                 object.__setattr__(child, "_scope", name)  # lists may have changed since they were set
-                yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+                yield from child.named_modules(f"{prefix}.{name}" if prefix else name, seen)
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """Every parameter once, with its dotted path; a shared one has the name found first."""

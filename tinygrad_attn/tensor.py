@@ -206,7 +206,7 @@ class Tensor(Operators, Traced):
     def __repr__(self) -> str:
         values = np.array2string(to_host(self._data), precision=4, threshold=20, prefix="Tensor(")
         parts = [f"Tensor({values}", f"dtype={self.dtype}" if self.dtype != DEFAULT_DTYPE else ""]
-        parts.append(f"shape={self.shape}" if self.size > 20 else "")
+        parts.append(f"shape={self.shape}" if self.size > 20 or (self.size == 0 and self.ndim > 1) else "")
         parts.append(f"device={self.device!r}" if self.device != "cpu" else "")
         parts.append(f"name={self.name!r}" if self.name else "")
         if self._node is not None:

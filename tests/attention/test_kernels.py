@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from attention_written_out import assert_equal, normal, sum_to, visible, written_out
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,50 +14,6 @@ from tinygrad_attn.attention import kernels
 from tinygrad_attn.attention.kernels import blocked, careful, threads
 
 NOTHING = {"causal_offset": None, "keep": None, "bias": None, "dropout": None}
-
-
-def visible(shape, causal_offset, keep):
-    """Which pairs may attend, (..., n_q, n_k)."""
-    seen = np.ones(shape, bool)
-    if causal_offset is not None:
-        seen &= np.arange(shape[-1]) <= np.arange(shape[-2])[:, None] + causal_offset
-    return seen if keep is None else seen & keep
-
-
-def sum_to(x, like):
-    """Sum x over the axes along which `like` was broadcast."""
-    x = x.sum(axis=tuple(range(x.ndim - like.ndim)))
-    return x.sum(axis=tuple(i for i, n in enumerate(like.shape) if n == 1), keepdims=True).reshape(like.shape)
-
-
-def written_out(g, q, k, v, *, scale, causal_offset=None, keep=None, bias=None, dropout=None):
-    """Value and gradients by the textbook, in one piece; long double keeps what cancels."""
-    g, q, k, v = (x.astype(np.longdouble) for x in (g, q, k, v))
-    s = np.einsum("...id,...jd->...ij", q, k) * scale
-    if bias is not None:
-        s = s + bias
-    lead = np.broadcast_shapes(s.shape[:-2], v.shape[:-2])
-    shape = lead + s.shape[-2:]
-    shape = np.broadcast_shapes(shape, *([] if keep is None else [keep.shape]))
-    seen = visible(shape, causal_offset, keep)
-    s = np.where(seen, s, -np.inf)
-    e = np.exp(s - np.maximum(s.max(-1, keepdims=True, initial=-np.inf), -1e300))
-    p = e / np.maximum(e.sum(-1, keepdims=True), 1)
-    drop = 1 if dropout is None else dropout(tuple(slice(0, n) for n in lead), slice(0, shape[-2]), slice(0, shape[-1]))
-    dp = np.einsum("...id,...jd->...ij", g, v) * drop
-    if shape[-1]:
-        dp = dp - np.take_along_axis(dp, p.argmax(-1)[..., None], -1)
-    ds = p * (dp - (p * dp).sum(-1, keepdims=True))
-    return {
-        "out": np.einsum("...ij,...jd->...id", p * drop, v),
-        "dq": sum_to(np.einsum("...ij,...jd->...id", ds, k) * scale, q),
-        "dk": sum_to(np.einsum("...ij,...id->...jd", ds, q) * scale, k),
-        "dv": sum_to(np.einsum("...ij,...id->...jd", p * drop, g), v),
-        "dbias": None if bias is None else sum_to(ds, bias),
-        "p": p,
-        "dp": np.where(seen, np.einsum("...id,...jd->...ij", g, v) * drop, 0),
-        "ds": ds,
-    }
 
 
 def fused(g, q, k, v, **options):
@@ -69,20 +26,6 @@ def fused(g, q, k, v, **options):
             strict=True,
         )
     )
-
-
-def assert_equal(ours, right, tolerance=1e-12):
-    for name, mine in ours.items():
-        if mine is not None:
-            theirs = right[name]
-            assert mine.shape == theirs.shape, name
-            np.testing.assert_allclose(
-                mine, theirs.astype(mine.dtype), rtol=0, atol=tolerance * (1 + np.abs(theirs).max(initial=0)), err_msg=name
-            )
-
-
-def normal(rng, *shape, dtype=np.float64):
-    return rng.standard_normal(shape).astype(dtype)
 
 
 def drop_by_position(index, rows, columns):
