@@ -251,6 +251,15 @@ def test_mixed_versions_stop_at_the_start(tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "run.json").exists()
 
 
+def test_a_launcher_of_another_mpi_is_noticed(tmp_path: Path) -> None:
+    """As with srun and no PMI between it and the MPI library: each process would think that it is alone."""
+    started = os.environ | {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}
+    command = [sys.executable, "-m", "tinygrad_attn", "train", "copy", "--out", str(tmp_path)]
+    process = subprocess.run(command, capture_output=True, text=True, env=started)
+    assert process.returncode == 2 and "4 processes were started together, but MPI sees 1" in process.stderr
+    assert not list(tmp_path.iterdir())
+
+
 FAILS = """
 import sys
 from tinygrad_attn.cli import main

@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         ranks = world(arguments.mpi, arguments.workers or 1)
     except (MPIError, ValueError) as error:
         if (launched() or (0, 0))[1]:
-            return 2  # rank 0 says it
+            time.sleep(2.0)  # rank 0 says it, before the launcher stops everybody because one has left
+            return 2
         raise CommandError(str(error)) from error
     if ranks is not None:
         from .train_ranks import train_together
