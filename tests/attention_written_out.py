@@ -1,8 +1,24 @@
-"""Attention by the textbook, in one piece and in long double, with its gradients: what the kernels are compared with."""
+"""Attention by the textbook: in float64, and for the kernels in long double with its gradients."""
 
 from __future__ import annotations
 
 import numpy as np
+
+import tinygrad_attn as ta
+
+
+def leaf(x):
+    return ta.Tensor(np.asarray(x, np.float64), requires_grad=True)
+
+
+def textbook(q, k, v, keep=None, scale=None, bias=0.0):
+    """float64 NumPy; rows without a key give 0."""
+    s = q @ np.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale) + bias
+    keep = np.broadcast_to(True if keep is None else keep, s.shape)
+    e = np.where(keep, np.exp(s - s.max(-1, keepdims=True, initial=-1e9)), 0.0)
+    total = e.sum(-1, keepdims=True)
+    p = e / np.where(total == 0, 1.0, total)
+    return p @ v, p
 
 
 def visible(shape, causal_offset, keep):

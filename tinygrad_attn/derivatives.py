@@ -40,6 +40,20 @@ def _recorded(f: Callable[[Tensor], Tensor], x: Tensor, name: str) -> Tensor:
     return y
 
 
+def _point_and_direction(x: Any, v: Any, name: str) -> tuple[Tensor, Tensor]:
+    """x as a leaf of its own, and v in its dtype, if it has x's shape."""
+    x = Tensor(x, requires_grad=True)
+    v = Tensor(v, dtype=x.dtype, device=x.device)
+    if v.shape != x.shape:
+        raise ValueError(f"{name}: expected v of shape {x.shape}, got {v.shape}")
+    return x, v
+
+
+def _dot(p: Tensor, v: Tensor) -> Tensor:
+    with enable_grad():
+        return (p * v).sum()
+
+
 def jacobian(f: Callable[[Tensor], Tensor], x: Any) -> Tensor:
     """J[i, j] = d f(x)_i / d x_j, of shape (*f(x).shape, *x.shape); one backward pass per output entry.
 
@@ -64,14 +78,11 @@ def jvp(f: Callable[[Tensor], Tensor], x: Any, v: Any) -> Tensor:
     >>> jvp(lambda x: x * x, [1.0, 2.0], [10.0, 1.0]).numpy()
     array([20.,  4.], dtype=float32)
     """
-    x = Tensor(x, requires_grad=True)
-    v = Tensor(v, dtype=x.dtype, device=x.device)
-    if v.shape != x.shape:
-        raise ValueError(f"jvp: expected v of shape {x.shape}, got {v.shape}")
+    x, v = _point_and_direction(x, v, "jvp")
     y = _recorded(f, x, "jvp")
     g = Tensor(np.zeros(y.shape), True, dtype=y.dtype, device=y.device)
     pulled = gradients(y, [x], create_graph=True, seed=g)[0]
-    return gradients(_recorded(lambda p: (p * v).sum(), pulled, "jvp"), [g])[0]
+    return gradients(_dot(pulled, v), [g])[0]
 
 
 def hvp(f: Callable[[Tensor], Tensor], x: Any, v: Any) -> Tensor:
@@ -80,12 +91,9 @@ def hvp(f: Callable[[Tensor], Tensor], x: Any, v: Any) -> Tensor:
     >>> hvp(lambda x: (x * x * x).sum(), [1.0, 2.0], [1.0, 0.0]).numpy()
     array([6., 0.], dtype=float32)
     """
-    x = Tensor(x, requires_grad=True)
-    v = Tensor(v, dtype=x.dtype, device=x.device)
-    if v.shape != x.shape:
-        raise ValueError(f"hvp: expected v of shape {x.shape}, got {v.shape}")
+    x, v = _point_and_direction(x, v, "hvp")
     y = _recorded(f, x, "hvp")
     if y.size != 1:
         raise ValueError(f"hvp: expected a function with one number as its result, got shape {y.shape}")
     first = gradients(y, [x], create_graph=True)[0]
-    return gradients(_recorded(lambda p: (p * v).sum(), first, "hvp"), [x])[0]
+    return gradients(_dot(first, v), [x])[0]
