@@ -12,7 +12,7 @@ import pytest
 import tinygrad_attn as ta
 from tinygrad_attn.graph import Op
 
-OPTIONAL = {"cupy", "matplotlib", "torch", "mpi4py", "dask", "tensorboard"}
+OPTIONAL = {"cupy", "marimo", "matplotlib", "torch", "mpi4py", "dask", "tensorboard"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
