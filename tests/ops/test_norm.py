@@ -39,3 +39,12 @@ def test_the_shapes_of_gain_and_bias() -> None:
         ta.layer_norm(ta.ones((2, 3)), ta.ones(2))
     with pytest.raises(np.exceptions.AxisError, match="layer_norm: axis -1 is out of bounds"):
         ta.layer_norm(ta.Tensor(1.0))
+
+
+def test_a_nearly_constant_row_is_normalised_by_its_own_differences() -> None:
+    """100 + (0, 1, 2, ...)/1000: an error in the mean of one part in 10^7 would be as large as the differences."""
+    for n in (4, 7, 64):
+        x = (100.0 + np.arange(n) / 1000).astype(np.float32)
+        wide = x.astype(np.float64)
+        right = (wide - wide.mean()) / np.sqrt(wide.var() + 1e-5)
+        np.testing.assert_allclose(ta.layer_norm(x[None]).numpy()[0], right, atol=2e-6)

@@ -61,6 +61,7 @@ def layer_norm(x: Array, gain: Array | None = None, bias: Array | None = None, e
     wide = widened(x).reshape(math.prod(x.shape[:-1]), n)
     share = module.full(n, 1.0 / max(n, 1), dtype=wide.dtype)  # (sums as products, as above)
     h = wide - (wide @ share)[:, None]
+    h -= (h @ share)[:, None]  # what that mean was rounded by: eps lets it grow 300 times where a row is nearly constant
     out = h * h
     s = (1.0 / module.sqrt(out @ share + eps)).astype(h.dtype, copy=False)[:, None]
     h *= s
