@@ -115,7 +115,7 @@ def model_html(learned: Learned, answer: Answer, keep: np.ndarray, gradients: bo
                 name = f"model-{i}-{head}"
                 figures += matrix_html(title, what[head], answer.words, answer.words, keep, signed=gradients, name=name)
     line = f"<p id=ta-answers>{probabilities}. {why} {say('Loss', 'Pérdida')} {number(answer.loss)}.</p>"
-    return f"{line}<div class=grid>{figures}</div>"
+    return f"{line}{_shade(len(answer.words), say)}<div class=grid>{figures}</div>"
 
 
 def trouble_html(learned: Learned, text: str, say: Speaker) -> str:
@@ -162,7 +162,12 @@ def bench_html(found: Bench, keep: np.ndarray, gradients: bool, say: Speaker) ->
         ),
     )
     rows = "".join(f"<tr><th>{what}</th><td data-meter={key}>{value}</td></tr>" for what, key, value in meters)
-    return f"<table class=numbers>{rows}</table><div class=grid>{figures}</div>"
+    return f"<table class=numbers>{rows}</table>{_shade(len(found.words), say)}<div class=grid>{figures}</div>"
+
+
+def _shade(words: int, say: Speaker) -> str:
+    text = say("Shade of weights: their square root.", "Sombra de los pesos: su raíz cuadrada.")
+    return f"<p class=dim>{text}</p>" if words > MANY else ""
 
 
 def limits(learned: Learned, say: Speaker) -> str:
