@@ -15,7 +15,23 @@ from tinygrad_attn.train.rundir import RunDirectory
 from tinygrad_attn.train.settings import preset, task_of
 from tinygrad_attn.train.workers import Threads
 
-TAGS = {"table", "tr", "th", "td", "div", "figure", "figcaption", "small", "colgroup", "col", "thead", "tbody", "span", "bdi"}
+TAGS = {
+    "p",
+    "table",
+    "tr",
+    "th",
+    "td",
+    "div",
+    "figure",
+    "figcaption",
+    "small",
+    "colgroup",
+    "col",
+    "thead",
+    "tbody",
+    "span",
+    "bdi",
+}
 EVIL = "</script><script>alert(1)</script>"
 
 
