@@ -118,6 +118,7 @@ class TestPythonProtocols:
         assert repr(x) == "Tensor([1. 2.], requires_grad=True)"
         assert repr((x * 2).named("h")) == "Tensor([2. 4.], name='h', op=mul)"
         assert "shape=(30,)" in repr(ta.zeros(30)) and "dtype=int64" in repr(ta.Tensor([1]))
+        assert repr(ta.arange(2.0, requires_grad=True)) == "Tensor([0. 1.], requires_grad=True)"
         assert repr(ta.zeros((0, 3))) == "Tensor([], shape=(0, 3))"
 
 

@@ -16,6 +16,8 @@ Call = Callable[..., Any]
 def picker(op: Op, names: Sequence[str]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """What a rule asked for, as a function of one call's values: (*arguments, out, saved)."""
     values_are = (*op.arguments, "out", "saved")
+    # What may be kept as it lies: the operands (an array of the user's was copied when it met a Tensor), out and saved.
+    # A setting is the user's, and is copied.
     ours = {*(range(len(op.arguments)) if op.variadic else op.traced), len(op.arguments), len(op.arguments) + 1}
     fetch: list[tuple[Call, int]] = []
     for name in names:

@@ -42,7 +42,15 @@ def randn(*shape: Any, requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, 
     return Tensor(generator().standard_normal(size), requires_grad, dtype=dtype, device=device)
 
 
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: str = "cpu") -> Tensor:
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    requires_grad: bool = False,
+    dtype: Any = None,
+    device: str = "cpu",
+) -> Tensor:
     """start, start + step, ... up to `stop` (excluded); integers stay int64, floats become float32.
 
     >>> arange(3).numpy()
@@ -50,7 +58,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     """
     start, stop = (0, start) if stop is None else (start, stop)
     values = np.arange(start, stop, step)
-    return Tensor(values, dtype=dtype or (DEFAULT_DTYPE if values.dtype.kind == "f" else None), device=device)
+    return Tensor(values, requires_grad, dtype=dtype or (DEFAULT_DTYPE if values.dtype.kind == "f" else None), device=device)
 
 
 def from_dlpack(array: Any) -> Tensor:
