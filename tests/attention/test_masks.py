@@ -21,8 +21,21 @@ def test_causal_corners():
     assert_array_equal(ta.causal_mask(3), np.tri(3, dtype=bool))
     assert_array_equal(ta.causal_mask(2, 4, "top-left"), [[1, 0, 0, 0], [1, 1, 0, 0]])
     assert_array_equal(ta.causal_mask(2, 4, "bottom-right"), [[1, 1, 1, 0], [1, 1, 1, 1]])
-    with pytest.raises(ValueError, match="bottom-right"):
-        ta.causal_mask(2, 4)
+    for align in (None, True, "left"):
+        with pytest.raises(ValueError, match=rf'n_q = 2 and n_k = 4 expected align="bottom-right" .* got {align!r}'):
+            ta.causal_mask(2, 4, align)
+
+
+def test_a_mask_of_keys_per_batch_entry_gets_the_axes_that_the_scores_have():
+    for lead, spelling in (((2,), "mask[:, None, :]"), ((2, 4), "mask[:, None, None, :]")):
+        q = np.ones((*lead, 3, 5))
+        with pytest.raises(ValueError) as error:
+            ta.fused_attention(q, q, q, mask=np.ones((2, 3), bool))
+        assert str(error.value).endswith(f"is written {spelling}")
+        mask = np.ones((2, 3), bool).reshape(2, *(1,) * len(lead), 3)
+        assert ta.fused_attention(q, q, q, mask=mask).shape == q.shape
+    with pytest.raises(ValueError, match=r"= \(3, 3\), got \(2, 3\)$"):
+        ta.fused_attention(q[0, 0], q[0, 0], q[0, 0], mask=np.ones((2, 3), bool))
 
 
 def test_padding():

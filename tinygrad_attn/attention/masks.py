@@ -21,7 +21,7 @@ def causal_mask(n_q: int, n_k: int | None = None, align: str | None = None) -> n
     """True where key j is not after query i.  With n_q != n_k, `align` must say which corners meet:
     "top-left" (query 0 is key 0) or "bottom-right" (the last query is the last key: decoding with a cache).
 
-    Errors: ValueError for n_q != n_k without align.
+    Errors: ValueError for n_q != n_k without align, or another word for it.
 
     >>> causal_mask(2).astype(int)
     array([[1, 0],
@@ -30,8 +30,12 @@ def causal_mask(n_q: int, n_k: int | None = None, align: str | None = None) -> n
     array([[1, 1, 1]])
     """
     n_k = n_q if n_k is None else n_k
-    offset = causal_offset(True if align is None else align, n_q, n_k)
-    return np.arange(n_k) <= np.arange(n_q)[:, None] + (offset or 0)
+    if align not in (None, "top-left", "bottom-right") or (align is None and n_q != n_k):
+        raise ValueError(
+            f'causal_mask: for n_q = {n_q} and n_k = {n_k} expected align="bottom-right" (decoding with a cache) or '
+            f'align="top-left", got {align!r}'
+        )
+    return np.arange(n_k) <= np.arange(n_q)[:, None] + (n_k - n_q if align == "bottom-right" else 0)
 
 
 def padding_mask(lengths: Any, n_k: int | None = None) -> np.ndarray:
@@ -96,9 +100,10 @@ def checked(mask: Any, scores_shape: tuple[int, ...], like: Array) -> Array | No
             raise ValueError("a mask of integers holds only 0 and 1 (1 = may attend); got other numbers")
         mask = mask.astype(bool)
     if not broadcasts_to(mask.shape, scores_shape):
+        between = "None, " * (len(scores_shape) - 2)
+        hint = f"; a mask of keys per batch entry is written mask[:, {between}:]" if between else ""
         raise ValueError(
-            f"the mask must broadcast to the scores (..., n_q, n_k) = {tuple(scores_shape)}, got {tuple(mask.shape)}; "
-            f"a mask of keys per batch entry is written mask[:, None, None, :]"
+            f"the mask must broadcast to the scores (..., n_q, n_k) = {tuple(scores_shape)}, got {tuple(mask.shape)}{hint}"
         )
     return mask
 
@@ -111,7 +116,6 @@ def visible(keep: Array | None, offset: int | None, scores_shape: tuple[int, ...
     module = module_of(like)
     triangle = module.arange(n_k) <= module.arange(n_q)[:, None] + offset
     return triangle if keep is None else keep & triangle
-
 
 
 def on_host(x: Any) -> np.ndarray:
