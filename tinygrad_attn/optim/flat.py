@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..backend import Array, device_of, module_of
+from ..module import Module
 from ..tensor import Tensor
 
 
@@ -63,6 +64,14 @@ class FlatParameters:
                 out[place] = gradient._data.reshape(-1)
                 present.append(i)
         return present
+
+
+def listed(params: Iterable[Tensor], name: str) -> list[Tensor]:
+    """The parameters as a list.  A single tensor would give its rows, a module nothing: both are refused."""
+    if isinstance(params, (Tensor, Module)):
+        instead = "[w]" if isinstance(params, Tensor) else "model.parameters()"
+        raise TypeError(f"{name}: expected a list of parameters, got a {type(params).__name__}; write {instead}")
+    return list(params)
 
 
 def grouped(params: Iterable[Tensor], key: object = None) -> Iterator[list[Tensor]]:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..backend import Array, to_host
-from ..module import Module
 from ..tensor import Tensor
-from .flat import FlatParameters, grouped
+from .flat import FlatParameters, grouped, listed
 
 _BLOCK = 1 << 15  # entries: values, gradient, moments and scratch of a block fit the L2 cache together
 
@@ -25,10 +24,7 @@ class Optimizer:
     moments: tuple[str, ...] = ()  # names of the running means, each as large as the parameters
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
-        if isinstance(params, (Tensor, Module)):
-            instead = "[w]" if isinstance(params, Tensor) else "model.parameters()"
-            raise TypeError(f"an optimiser takes a list of parameters, got a {type(params).__name__}; write {instead}")
-        self.params = list({id(p): p for p in params}.values())
+        self.params = list({id(p): p for p in listed(params, type(self).__name__)}.values())
         if not self.params:
             raise ValueError("an optimiser needs at least one parameter; an exhausted generator gives none")
         for p in self.params:
