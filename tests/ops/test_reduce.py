@@ -67,6 +67,21 @@ def test_float16_takes_its_statistics_in_float32(f) -> None:
     assert f(ta.Tensor(x, dtype=np.float16)).item() == pytest.approx(f(ta.Tensor(x, dtype=np.float64)).item(), rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    "f", [lambda x: ta.sum(x, 0), lambda x: ta.cumsum(x, 0)[-1], lambda x: ta.einsum("ij->j", x), lambda x: x.sum(axis=(0,))]
+)
+def test_float16_counts_beyond_2048(f) -> None:
+    """In float16 2048 + 1 is 2048, and NumPy adds up the rows of a matrix one after the other."""
+    x = ta.ones((10_000, 2), dtype="float16")
+    assert f(x).numpy().tolist() == [10_000, 10_000] and f(x).dtype == np.float16
+
+
+def test_the_float16_gradient_of_a_bias_is_its_count() -> None:
+    bias = ta.zeros(2, dtype="float16", requires_grad=True)
+    (ta.ones((10_000, 2), dtype="float16") + bias).backward(np.ones((10_000, 2)))
+    assert bias.grad.numpy().tolist() == [10_000, 10_000]
+
+
 def test_a_reduction_gives_an_array_never_a_scalar() -> None:
     x = ta.Tensor([[1.0, 2.0], [3.0, 4.0]], True)
     for f in (ta.sum, ta.mean, ta.max, ta.prod, ta.var, ta.norm, ta.logsumexp):

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from ..backend import Array, module_of
+from ..operands import widened
 from ..operation import op
 from .shape import broadcast_to, expand_dims, reshape
 
@@ -99,7 +100,10 @@ def einsum(operands: Sequence[Array], subscripts: str) -> Array:
     (2, 4)
     """
     letters, out = _parsed(subscripts, [x.ndim for x in operands])
-    return module_of(operands[0]).einsum(f"{','.join(letters)}->{out}", *operands, optimize=True)
+    halves = operands[0].dtype.char == "e"  # float16 counts in float32
+    values = [widened(x) for x in operands] if halves else operands
+    product = module_of(operands[0]).einsum(f"{','.join(letters)}->{out}", *values, optimize=True)
+    return product.astype(operands[0].dtype) if halves else product
 
 
 def _parsed(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:

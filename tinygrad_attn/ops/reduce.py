@@ -42,12 +42,14 @@ def _count(x_shape: tuple[int, ...], axis: Axis) -> int:
 
 @op(vjps={"x": lambda g, x_shape, axis: broadcast_to(_kept(g, x_shape, axis), x_shape)})
 def sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The sum over `axis`.
+    """The sum over `axis`; float16 counts in float32.
 
     >>> import tinygrad_attn as ta
     >>> ta.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).numpy()
     array([4., 6.], dtype=float32)
     """
+    if x.dtype.char == "e":  # in float16 2048 + 1 is 2048
+        return x.sum(axis=axis, keepdims=keepdims, dtype="float32").astype(x.dtype)
     return x.sum(axis=axis, keepdims=keepdims)
 
 
@@ -176,13 +178,15 @@ def _softmax_over(x: Array, axis: Axis) -> Array:
 
 @op(vjps={"x": lambda g, axis: flip(cumsum(flip(g, axis), axis), axis)})
 def cumsum(x: Array, axis: int = -1) -> Array:
-    """The running sum along `axis`.
+    """The running sum along `axis`; float16 counts in float32.
 
     >>> import tinygrad_attn as ta
     >>> ta.cumsum([1.0, 2.0, 3.0]).numpy()
     array([1., 3., 6.], dtype=float32)
     """
     has_axis(x, axis)
+    if x.dtype.char == "e":
+        return module_of(x).cumsum(x, axis=axis, dtype="float32").astype(x.dtype)
     return module_of(x).cumsum(x, axis=axis)
 
 
