@@ -1,4 +1,4 @@
-"""A run is never lost: killed, stopped, on a full disk, with damaged files, two at once."""
+"""A run is never lost: killed, stopped, begun twice.  (test_checkpoints.py: damaged files, a full disk.)"""
 
 from __future__ import annotations
 
@@ -12,78 +12,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from train.running import SMALL, command, equal, start, undisturbed, wait_for_step
 
 from tinygrad_attn.cli import main
-from tinygrad_attn.train.checkpoint import CheckpointError, load, save
-from tinygrad_attn.train.loop import Trainer
-from tinygrad_attn.train.run import train_in
-from tinygrad_attn.train.rundir import RunDirectory, RunError
-from tinygrad_attn.train.settings import Settings, preset, task_of
-from tinygrad_attn.train.workers import Threads
-
-SMALL: dict[str, Any] = {"d_model": 8, "n_heads": 1, "n_layers": 1, "batch": 4, "dropout": 0.1, "warmup": 2}
-
-RUN = """
-import sys
-from pathlib import Path
+from tinygrad_attn.train.checkpoint import load
 from tinygrad_attn.train.loop import Trainer
 from tinygrad_attn.train.run import train_in
 from tinygrad_attn.train.rundir import RunDirectory
-from tinygrad_attn.train.settings import Settings, task_of
+from tinygrad_attn.train.settings import preset, task_of
 from tinygrad_attn.train.workers import Threads
-import json
-directory, settings = RunDirectory(Path(sys.argv[1])), Settings(**json.loads(sys.argv[2]))
-with directory.locked():
-    trainer = Trainer(*task_of(settings), Threads(int(sys.argv[3])))
-    directory.resume(trainer) if directory.exists else directory.begin(trainer.settings)
-    train_in(directory, trainer)
-"""
-
-
-def start(folder: Path, settings: Settings, workers: int = 1) -> subprocess.Popen[bytes]:
-    """A process that trains in `folder`, from its last checkpoint if there is one."""
-    return subprocess.Popen([sys.executable, "-c", RUN, str(folder), json.dumps(settings.to_dict()), str(workers)])
-
-
-def undisturbed(folder: Path, settings: Settings, workers: int = 1) -> Trainer:
-    directory = RunDirectory(folder)
-    with directory.locked():
-        trainer = Trainer(*task_of(settings), Threads(workers))
-        directory.begin(trainer.settings)
-        train_in(directory, trainer)
-    return trainer
-
-
-def results(folder: Path) -> tuple[list[tuple[Any, ...]], dict[str, np.ndarray]]:
-    """What a run measured, step by step, and its last weights and moments."""
-    directory = RunDirectory(folder)
-    names = ("step", "loss", "norm", "lr", "held_out_loss")
-    last = directory.last()
-    assert last is not None
-    return [tuple(row.get(name) for name in names) for row in directory.measured()], load(last)[0]
-
-
-def equal(a: Path, b: Path) -> None:
-    (rows, tensors), (other_rows, other_tensors) = results(a), results(b)
-    assert rows == other_rows
-    assert tensors.keys() == other_tensors.keys()
-    for name in tensors:
-        np.testing.assert_array_equal(tensors[name], other_tensors[name])
-
-
-def wait_for_step(folder: Path, process: subprocess.Popen[bytes], more: int, seconds: float = 60.0) -> None:
-    """Until metrics.jsonl has `more` lines more than now (or the process has ended)."""
-    path = folder / "metrics.jsonl"
-
-    def lines() -> int:
-        return path.read_bytes().count(b"\n") if path.exists() else 0
-
-    first, deadline = lines(), time.monotonic() + seconds
-    while lines() < first + more and process.poll() is None:
-        assert time.monotonic() < deadline, "no step was made"
-        time.sleep(0.003)
 
 
 def killed(tmp_path: Path, times: int, seed: int, workers: int = 1) -> None:
@@ -147,11 +85,6 @@ def test_a_resumed_run_equals_one_never_stopped(tmp_path: Path, workers: int, st
 
 
 # ---------------------------------------------------------------------------- stopping
-
-
-def command(folder: Path, *more: str, **popen: Any) -> subprocess.Popen[str]:
-    flags = ["--d-model", "8", "--n-heads", "1", "--n-layers", "1", "--batch", "4", "--out", str(folder), *more]
-    return subprocess.Popen([sys.executable, "-m", "tinygrad_attn", "train", "copy", *flags], text=True, **popen)
 
 
 def test_ctrl_c_ends_after_the_step_with_a_checkpoint(tmp_path: Path) -> None:
@@ -229,115 +162,6 @@ def test_a_second_run_in_one_folder_is_refused(tmp_path: Path, capsys: pytest.Ca
             assert "another run is writing here" in capsys.readouterr().err
     with RunDirectory(tmp_path).locked():
         pass  # free again
-
-
-# ---------------------------------------------------------------------------- damage
-
-
-@pytest.fixture
-def finished(tmp_path: Path) -> RunDirectory:
-    settings = preset("copy", **SMALL, steps=6, save_every=2, eval_every=3)
-    undisturbed(tmp_path / "run", settings)
-    return RunDirectory(tmp_path / "run")
-
-
-def resumed(directory: RunDirectory) -> Trainer:
-    trainer = Trainer(*task_of(directory.settings()))
-    directory.resume(trainer)
-    return trainer
-
-
-def test_every_flipped_bit_is_found(finished: RunDirectory) -> None:
-    path, rng = finished.last(), random.Random(0)
-    assert path is not None
-    content = path.read_bytes()
-    header = 8 + int.from_bytes(content[:8], "little")
-    places = [rng.randrange(8 * header) for _ in range(300)] + [rng.randrange(8 * len(content)) for _ in range(100)]
-    for place in places:
-        damaged = bytearray(content)
-        damaged[place // 8] ^= 1 << place % 8
-        path.write_bytes(damaged)
-        with pytest.raises(CheckpointError):
-            load(path)
-    path.write_bytes(content)
-    load(path)
-
-
-def test_a_truncated_checkpoint(finished: RunDirectory) -> None:
-    path = finished.last()
-    assert path is not None
-    content, metrics = path.read_bytes(), (finished.path / "metrics.jsonl").read_bytes()
-    for length in (0, 7, 8, 100, len(content) // 2, len(content) - 1):
-        path.write_bytes(content[:length])
-        with pytest.raises(CheckpointError, match="truncated") as error:
-            resumed(finished)
-        assert path.name in str(error.value) and "To go on from the checkpoint before it" in str(error.value)
-        assert path.stat().st_size == length  # nothing is overwritten
-    assert (finished.path / "metrics.jsonl").read_bytes() == metrics
-    path.unlink()
-    assert resumed(finished).step == 4
-
-
-def test_a_foreign_or_missing_checkpoint(finished: RunDirectory, tmp_path: Path) -> None:
-    path = finished.last()
-    assert path is not None
-    other = Trainer(*task_of(preset("copy", **{**SMALL, "d_model": 16})))
-    other.model.save(path)
-    with pytest.raises(CheckpointError, match="not a checkpoint of a training run"):
-        resumed(finished)
-    save(other, path)
-    with pytest.raises(CheckpointError, match=r"from a run with other settings: steps 300 \(here 6\), d_model 16 \(here 8\)"):
-        resumed(finished)
-    with pytest.raises(CheckpointError, match="no checkpoint"):
-        load(tmp_path / "none.safetensors")
-    for left in finished.saved():
-        left.unlink()
-    assert resumed(finished).step == 0  # as after a kill before the first checkpoint
-
-
-def test_damaged_settings(finished: RunDirectory) -> None:
-    (finished.path / "run.json").write_text("{")
-    with pytest.raises(RunError, match=r"run\.json is damaged"):
-        finished.settings()
-
-
-def test_a_write_that_fails_keeps_the_old_checkpoint(finished: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer, path = resumed(finished), finished.last()
-    assert path is not None
-    before = path.read_bytes()
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match=r"cannot save .*: No space left on device; earlier checkpoints are whole"):
-        finished.save(trainer)
-    assert path.read_bytes() == before and not list(finished.checkpoints.glob("*.part"))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts a file system")
-def test_a_full_disk(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]).returncode:
-        pytest.skip("cannot mount a tmpfs here")
-    try:
-        flags = ["--steps", "2000", "--save-every", "5", "--keep", "50", "--quiet"]
-        process = command(disk / "run", *flags, stderr=subprocess.PIPE)
-        _, said = process.communicate(timeout=120)
-        directory = RunDirectory(disk / "run")
-        assert process.returncode == 2 and "No space left on device" in said and len(said.splitlines()) <= 2
-        assert directory.saved() and not list(directory.checkpoints.glob("*.part"))
-        for path in directory.saved():
-            load(path)
-        for path in directory.saved()[:-1]:
-            path.unlink()
-        trainer = Trainer(*task_of(directory.settings()))
-        directory.resume(trainer)
-        assert trainer.step >= 5
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 # ---------------------------------------------------------------------------- memory

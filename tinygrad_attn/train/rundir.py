@@ -87,7 +87,7 @@ class RunDirectory:
     def _begun(self) -> tuple[Settings, int]:
         try:
             written = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
-            return Settings.from_dict(written["settings"]), int(written["workers"])
+            return Settings.from_dict(written["settings"]), int(written.get("workers", 1))
         except FileNotFoundError:
             raise RunError(f"no run in {self.path}: it has no run.json") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
