@@ -115,6 +115,19 @@ class TestHooks:
         with pytest.raises(ValueError, match=r"hook: expected a gradient of shape \(2,\), got \(\)"):
             (x * 3).sum().backward()
 
+    def test_it_keeps_the_dtype_with_create_graph_too(self) -> None:
+        x = leaf(1.0, 2.0, dtype=np.float32)
+        x.register_hook(lambda g: g.astype("float64"))
+        assert ta.grad((x * x).sum(), x, create_graph=True).dtype == np.float32
+
+    def test_with_create_graph_it_is_recorded_also_inside_no_grad(self) -> None:
+        x = leaf(2.0)
+        x.register_hook(lambda g: g * g)
+        y = x * x
+        with ta.no_grad():
+            first = ta.grad(y, x, create_graph=True)
+        assert first.item() == 16 and first.requires_grad
+
     def test_a_hook_is_recorded_with_create_graph(self) -> None:
         x = leaf(2.0)
         y = x * x

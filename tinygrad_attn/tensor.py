@@ -13,6 +13,7 @@ from .graph import Traced, extras_of, leaf, tick
 from .mode import current
 from .operands import DEFAULT_DTYPE
 from .operators import Operators
+from .ops import elementwise
 
 
 class Tensor(Operators, Traced):
@@ -173,8 +174,8 @@ class Tensor(Operators, Traced):
             result = result if isinstance(result, Traced) else Tensor(result)
             if result._data.shape != gradient.shape:
                 raise ValueError(f"hook: expected a gradient of shape {gradient.shape}, got {result._data.shape}")
-            if isinstance(gradient, Traced):
-                return result
+            if isinstance(gradient, Tensor):
+                return result if result._data.dtype == gradient.dtype else elementwise.astype(result, gradient.dtype)
             return result._data.astype(gradient.dtype)
 
         hooks = extras_of(self._node).hooks

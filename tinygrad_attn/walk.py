@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from .backend import module_of
@@ -109,10 +110,11 @@ def walk(
 
 
 def _hooked(gradient: Any, hooks: list[Callable[[Any], Any]], node: Node) -> Any:
-    """`gradient` as the hooks of `node` leave it."""
+    """`gradient` as the hooks of `node` leave it; under create_graph what they do is recorded too."""
     try:
-        for hook in hooks:
-            gradient = hook(gradient)
+        with enable_grad() if isinstance(gradient, Traced) else nullcontext():
+            for hook in hooks:
+                gradient = hook(gradient)
     except Exception as error:
         error.add_note(f"in a hook of {made_by(node)}")
         raise
