@@ -88,6 +88,20 @@ def test_a_new_dtype_and_gradients_forgotten() -> None:
     assert part.w.requires_grad and part.w.dtype == part.w.grad.dtype == np.float64
 
 
+def test_an_unknown_device_leaves_the_gradients() -> None:
+    part = Part()
+    part(ta.ones(2)).sum().backward()
+    with pytest.raises(ValueError, match="unknown device 'tpu'"):
+        part.to("tpu")
+    assert part.w.grad is not None
+
+
+def test_layers_at_their_edges() -> None:
+    assert ta.nn.Linear(0, 3)(ta.zeros((2, 0))).numpy().tolist() == [[0] * 3] * 2
+    with pytest.raises(ValueError, match="Dropout: expected a rate between 0 and 1, got 2.0"):
+        ta.nn.Dropout(2.0)
+
+
 def test_a_module_without_forward_says_so() -> None:
     with pytest.raises(NotImplementedError, match="Module has no forward method"):
         ta.Module()()

@@ -117,8 +117,9 @@ class Module:
     def to(self, device: str) -> Self:
         """Move every parameter, in place, to ``"cpu"`` or ``"cuda"``; gradients are dropped."""
         for parameter in self.parameters():
+            moved = fresh(parameter._data, device=device)
             parameter.grad = None
-            parameter._replace(fresh(parameter._data, device=device))
+            parameter._replace(moved)
         return self
 
     def astype(self, dtype: Any) -> Self:

@@ -28,7 +28,7 @@ class Linear(Module):
     """
 
     def __init__(self, d_in: int, d_out: int, bias: bool = True, seed: Seed = None, sigma: float | None = None) -> None:
-        self.W = gaussian(source(seed), (d_in, d_out), 1.0 / math.sqrt(d_in) if sigma is None else sigma)
+        self.W = gaussian(source(seed), (d_in, d_out), 1.0 / math.sqrt(max(d_in, 1)) if sigma is None else sigma)
         self.b = zeros(d_out, requires_grad=True) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -71,6 +71,8 @@ class Dropout(Module):
     """Zeroes entries with probability `rate` while training; the identity after ``.eval()``."""
 
     def __init__(self, rate: float) -> None:
+        if not 0.0 <= rate <= 1.0:
+            raise ValueError(f"Dropout: expected a rate between 0 and 1, got {rate}")
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
