@@ -98,7 +98,7 @@ def test_an_unknown_device_leaves_the_gradients() -> None:
 
 def test_layers_at_their_edges() -> None:
     assert ta.nn.Linear(0, 3)(ta.zeros((2, 0))).numpy().tolist() == [[0] * 3] * 2
-    with pytest.raises(ValueError, match="Dropout: expected a rate between 0 and 1, got 2.0"):
+    with pytest.raises(ValueError, match=r"Dropout: expected a rate between 0 and 1, got 2.0"):
         ta.nn.Dropout(2.0)
 
 
