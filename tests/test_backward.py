@@ -233,7 +233,19 @@ class TestEdits:
         y = ta.exp(leaf(1.0, 2.0))
         loss = y.sum()
         y.data = [0.0, 0.0]
-        with pytest.raises(RuntimeError, match="data edited between forward and backward: a tensor of shape"):
+        with pytest.raises(RuntimeError, match=r"its own output of shape .2,. was changed after exp"):
+            loss.backward()
+
+    def test_a_tensor_without_a_name_is_told_by_its_line(self) -> None:
+        layer = ta.nn.Linear(2, 2, seed=0)
+        h = layer(leaf(1.0, 2.0)) * 3
+        loss = (h * h).sum()
+        h.data = [0.0, 0.0]
+        with pytest.raises(RuntimeError, match=r"the output of mul \(test_backward.py:\d+: h = .*\) of shape \(2,\) was"):
+            loss.backward()
+        loss = layer(leaf(1.0, 2.0)).sum()
+        layer.W.data = layer.W.numpy() * 2
+        with pytest.raises(RuntimeError, match=r"the leaf made in test_backward.py:\d+: layer = .*, of shape \(2, 2\) was"):
             loss.backward()
 
     @pytest.mark.parametrize("f", [lambda x: x + 1, lambda x: x * 3, lambda x: -x, lambda x: ta.concatenate([x, x]), ta.sum])

@@ -164,7 +164,12 @@ def _check_edit(node: Node, parent: Node) -> None:
 
 
 def _edited(node: Node, edited: Node) -> RuntimeError:
-    name = edited.extras.name if edited.extras is not None and edited.extras.name else "a tensor"
+    if edited.extras is not None and edited.extras.name:
+        name = edited.extras.name
+    elif edited is node:
+        name = "its own output"
+    else:
+        name = f"the output of {made_by(edited)}" if edited.op else f"the leaf made in {describe(edited.code, edited.offset)},"
     return RuntimeError(
         f"data edited between forward and backward: {name} of shape {tuple(edited.shape)} was changed after "
         f"{made_by(node)}, whose gradient needs the old value; edit after backward(), or work on a copy"
