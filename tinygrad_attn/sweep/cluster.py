@@ -15,7 +15,7 @@ from typing import Any
 from ..train.code import code, differences
 
 PATIENCE = 5.0  # seconds until a scheduler must have answered
-WORKERS_WITHIN = 10.0  # seconds until a scheduler must have a worker
+WORKERS_WITHIN = 30.0  # seconds until a scheduler must have a worker
 
 
 class ClusterError(Exception):
