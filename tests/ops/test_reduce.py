@@ -55,6 +55,16 @@ def test_std_and_norm_have_no_slope_at_0() -> None:
     assert gradient(lambda x: ta.norm(x, axis=-1), [[0.0, 0.0], [6.0, 8.0]]) == [[0, 0], pytest.approx([0.6, 0.8])]
 
 
+@pytest.mark.parametrize("size", [1e-40, 1e-25, 1e25])
+def test_the_norm_of_tiny_and_huge_vectors(size: float) -> None:
+    """Their squares are 0 or inf in float32."""
+    x = ta.Tensor(np.array([3.0, 4.0]) * size, requires_grad=True, dtype="float32")
+    y = ta.norm(x)
+    y.backward()
+    np.testing.assert_allclose(y.item(), 5 * size, rtol=1e-4)
+    np.testing.assert_allclose(x.grad.numpy(), [0.6, 0.8], rtol=1e-4)
+
+
 def test_the_square_of_a_norm_is_smooth_at_0() -> None:
     x = ta.Tensor(np.zeros(3), True)
     (ta.norm(x) ** 2).backward()

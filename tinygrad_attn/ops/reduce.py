@@ -204,8 +204,7 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     top = wide.max(axis=axis, keepdims=True)
     top = module.where(module.isfinite(top), top, 0.0).astype(wide.dtype, copy=False)
     total = module.exp(wide - top).sum(axis=axis, keepdims=True)
-    out = narrowed(_log(total) + top, x)
-    return out if keepdims else out.reshape([n for i, n in enumerate(x.shape) if i not in _axes(axis, x.ndim)])
+    return _squeezed(narrowed(_log(total) + top, x), x, axis, keepdims)
 
 
 def _log(total: Array) -> Array:
@@ -215,16 +214,27 @@ def _log(total: Array) -> Array:
     return module.where(nothing, -module.inf, module.log(module.where(nothing, 1.0, total))).astype(total.dtype, copy=False)
 
 
-@op(vjps={"x": lambda g, x, out, axis: _kept(g * _inverse(out, plain(out) > 0), x.shape, axis) * x})
+@op(vjps={"x": lambda g, x, out, axis: _kept(g, x.shape, axis) * (x / _kept(where(plain(out) == 0, 1.0, out), x.shape, axis))})
 def norm(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The Euclidean norm over `axis`, sqrt(sum x^2); where it is 0 so is its gradient.
+    """The Euclidean norm over `axis`, sqrt(sum x^2), without overflow or underflow of the squares; where it is 0 so is
+    its gradient.
 
     >>> import tinygrad_attn as ta
     >>> ta.norm([3.0, 4.0]).item()
     5.0
     """
-    wide = widened(x)
-    return narrowed(module_of(x).sqrt((wide * wide).sum(axis=axis, keepdims=keepdims)), x)
+    module, wide = module_of(x), widened(x)
+    if x.size == 0:
+        return narrowed(wide.sum(axis=axis, keepdims=keepdims), x)
+    top = module.abs(wide).max(axis=axis, keepdims=True)
+    top = module.where((top > 0) & module.isfinite(top), top, 1.0).astype(wide.dtype, copy=False)
+    ratio = wide / top
+    return narrowed(_squeezed(top * module.sqrt((ratio * ratio).sum(axis=axis, keepdims=True)), x, axis, keepdims), x)
+
+
+def _squeezed(out: Array, x: Array, axis: Axis, keepdims: bool) -> Array:
+    """`out`, in which the reduced axes have length 1, without them unless `keepdims`."""
+    return out if keepdims else out.reshape([n for i, n in enumerate(x.shape) if i not in _axes(axis, x.ndim)])
 
 
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Array:
