@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_APPLICATIONS = tuple(_PACKAGE + room for room in ("train", "lab", "report", "show", "cli.py", "commands"))
+_APPLICATIONS = tuple(_PACKAGE + room for room in ("train", "lab", "report", "show", "play", "sweep", "cli.py", "commands"))
 
 
 class _IsInside(dict[str, bool]):
