@@ -1,8 +1,10 @@
-"""A fresh clone with the extra `test` collects every test: what a test file imports at its top is declared there."""
+"""A fresh clone with the extra `test`, and no other, collects every test: what needs more is skipped, and says so."""
 
 import ast
 import configparser
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,3 +34,13 @@ def test_every_import_of_a_test_is_in_the_extra_test():
     files = [p for p in (ROOT / "tests").rglob("*.py") if p.relative_to(ROOT / "tests").parts[0] not in OPTIONAL]
     missing = {(path.name, name) for path in files for name in imported(path) if name not in known}
     assert len(files) > 50 and not missing
+
+
+def test_tests_are_collected_without_the_other_extras(tmp_path):
+    for name in ("matplotlib", "marimo", "nbformat", "tensorboard", "mpi4py", "dask", "distributed", "torch", "selenium"):
+        (tmp_path / f"{name}.py").write_text("raise ModuleNotFoundError(f'No module named {__name__!r}', name=__name__)")
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not peers", "-p", "no:cacheprovider"]
+    found = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout[-2000:]

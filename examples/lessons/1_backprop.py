@@ -2,14 +2,16 @@
 # # 1. Backprop: one number, then arrays
 #
 # A network is a long chain of small steps, and each step knows one thing: how much its result moves when its input
-# moves a little. **Backward** walks the chain from the loss to the inputs and multiplies what each step knows. Nobody
-# ever writes down the derivative of the whole.
+# moves a little. The last result is one number, the **loss**: how wrong the network is. **Backward** walks the chain from
+# the loss to the inputs and multiplies what each step knows. Nobody ever writes down the derivative of the whole. What
+# arrives at a value x is called its **gradient**, dL/dx.
 # %% [markdown] es
 # # 1. Retropropagación: un número y luego matrices
 #
 # Una red es una larga cadena de pasos pequeños, y cada paso sabe una sola cosa: cuánto se mueve su resultado cuando su
-# entrada se mueve un poco. **Backward** recorre la cadena desde la pérdida hasta las entradas y multiplica lo que sabe
-# cada paso. Nadie escribe jamás la derivada del conjunto.
+# entrada se mueve un poco. El último resultado es un solo número, la **pérdida**: cuánto se equivoca la red. **Backward**
+# («hacia atrás») recorre la cadena desde la pérdida hasta las entradas y multiplica lo que sabe cada paso. Nadie escribe
+# jamás la derivada del conjunto. Lo que llega a un valor x se llama su **gradiente**, dL/dx.
 # %%
 import sys
 
@@ -86,7 +88,7 @@ assert x.grad.item() == 56.0
 # Adding a bias of shape `(3,)` to rows of shape `(2, 3)` uses each bias twice. So its gradient is the sum over the rows,
 # and it has the shape of the bias. Wherever forward stretched an axis, backward sums over it.
 # %% [markdown] es
-# ## Broadcasting: se copia hacia delante, se suma hacia atrás
+# ## Broadcasting (difusión): se copia hacia delante, se suma hacia atrás
 #
 # Sumar un sesgo de forma `(3,)` a filas de forma `(2, 3)` usa cada sesgo dos veces. Su gradiente es, pues, la suma sobre
 # las filas, y tiene la forma del sesgo. Donde hacia delante se estiró un eje, hacia atrás se suma sobre él.
@@ -108,15 +110,15 @@ exercise_2 = Exercise(
     say("dL/dc of the column?", "¿dL/dc de la columna?"),
     right=[6, 6],
     hint=say(
-        "Each entry of c met 1, 2 and 3: add what comes back.",
-        "Cada entrada de c se multiplicó por 1, 2 y 3: suma lo que vuelve.",
+        "Each entry of c was multiplied by 1, 2 and 3: add what comes back.",
+        "Cada componente de c se multiplicó por 1, 2 y 3: suma lo que vuelve.",
     ),
     mistakes=[
         (
             [3, 3],
             say(
-                "You counted the partners; each weighs as much as its r.",
-                "Has contado las parejas; cada una pesa lo que vale su r.",
+                "That counts the factors; each of them hands back its own value of r.",
+                "Eso cuenta los factores; cada uno devuelve su propio valor de r.",
             ),
         ),
         (

@@ -26,21 +26,23 @@ say = speaker(LANGUAGE)
 # ## The Jacobian, entry by entry
 #
 # $p_i = e^{s_i} / \sum_j e^{s_j}$. Raising $s_j$ raises its own share and lowers all the others:
-# $\partial p_i / \partial s_j = p_i(\delta_{ij} - p_j)$. Each row of this matrix sums to 0, because the shares must keep
-# the sum 1.
+# $\partial p_i / \partial s_j = p_i(\delta_{ij} - p_j)$, where $\delta_{ij}$ is 1 if $i = j$ and 0 otherwise. All these
+# derivatives together are the **Jacobian**. Each column sums to 0, because the shares keep the sum 1; and each row sums
+# to 0, because the same amount added to every score changes no share.
 # %% [markdown] es
 # ## El jacobiano, entrada por entrada
 #
 # $p_i = e^{s_i} / \sum_j e^{s_j}$. Subir $s_j$ sube su propia parte y baja todas las demás:
-# $\partial p_i / \partial s_j = p_i(\delta_{ij} - p_j)$. Cada fila de esta matriz suma 0, pues las partes han de seguir
-# sumando 1.
+# $\partial p_i / \partial s_j = p_i(\delta_{ij} - p_j)$, donde $\delta_{ij}$ es 1 si $i = j$ y 0 si no. Todas estas
+# derivadas juntas son el **jacobiano**. Cada columna suma 0, pues las partes siguen sumando 1; y cada fila suma 0, pues
+# añadir lo mismo a todas las puntuaciones no cambia ninguna parte.
 # %%
 s = np.array([0.2, -1.0, 0.7])
 J = softmax_jacobian(s)
 print(J.round(4))
-assert np.allclose(J.sum(axis=1), 0.0)
+assert np.allclose(J.sum(axis=0), 0.0) and np.allclose(J.sum(axis=1), 0.0)
 # en: backward never builds J; asked with one unit vector after the other, it gives it back
-# es: backward nunca construye J; preguntado con un vector unitario tras otro, la devuelve
+# es: backward nunca construye J; si se le pregunta con un vector unitario tras otro, lo devuelve
 assert np.allclose(ta.jacobian(ta.softmax, s).numpy(), J, atol=1e-15)
 # %% [markdown] en
 # **Exercise 1.** Two equal scores give $p = (0.5, 0.5)$. What is $\partial p_0 / \partial s_0$?
@@ -62,13 +64,14 @@ exercise_1(answer)
 # %% [markdown] en
 # ## A sum sees nothing
 #
-# The gradient of `softmax(s).sum()` is 0 whatever `s` is: the sum is always 1. A test of softmax with `.sum()` passes
-# with any wrong rule. Use weights that differ.
+# The gradient of `softmax(s).sum()` is 0 whatever `s` is: the sum is always 1. A test of softmax with `.sum()` therefore
+# lets many wrong rules pass, one with the wrong sign among them: minus 0 is 0, too. Use weights that differ.
 # %% [markdown] es
 # ## Una suma no ve nada
 #
-# El gradiente de `softmax(s).sum()` es 0 sea cual sea `s`: la suma siempre vale 1. Una prueba de softmax con `.sum()`
-# acepta cualquier regla equivocada. Usa pesos distintos.
+# El gradiente de `softmax(s).sum()` es 0 sea cual sea `s`: la suma siempre vale 1. Por eso una prueba de softmax con
+# `.sum()` deja pasar muchas reglas equivocadas, entre ellas la del signo cambiado: menos 0 también es 0. Usa pesos
+# distintos.
 # %%
 t = ta.Tensor(s, requires_grad=True)
 ta.softmax(t).sum().backward()
@@ -77,14 +80,17 @@ assert np.abs(t.grad.numpy()).max() < 1e-16
 # %% [markdown] en
 # ## Temperature
 #
-# `softmax(s / T)`: a low temperature sharpens, a high one evens out. The entropy moves with it, from 0 (one key) to
-# log n (all alike). Look at the last column: the gradient that reaches a typical score vanishes at **both** ends.
+# `softmax(s / T)`: a low temperature sharpens, a high one evens out. The **entropy** $-\sum_i p_i \log p_i$ measures how
+# widely the shares are spread: 0 where one takes all, log n where all n are alike. It moves with the temperature. In
+# attention the scores belong to *keys*, and a share is called a *weight*. Look at the last column: the gradient that
+# reaches a typical score vanishes at **both** ends.
 # %% [markdown] es
 # ## Temperatura
 #
-# `softmax(s / T)`: una temperatura baja afila, una alta iguala. La entropía va con ella, de 0 (una sola clave) a log n
-# (todas iguales). Mira la última columna: el gradiente que llega a una puntuación típica se desvanece en **ambos**
-# extremos.
+# `softmax(s / T)`: una temperatura baja afila, una alta iguala. La **entropía** $-\sum_i p_i \log p_i$ mide cuán repartidas
+# están las partes: 0 si una se lo lleva todo, log n si las n son iguales. Se mueve con la temperatura. En la atención las
+# puntuaciones son de unas *claves*, y una parte se llama *peso*. Mira la última columna: el gradiente que llega a una
+# puntuación típica se desvanece en **ambos** extremos.
 # %%
 print(temperature_and_entropy(seeds=1, language=LANGUAGE))
 # %% [markdown] en

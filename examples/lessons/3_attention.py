@@ -1,13 +1,15 @@
 # %% [markdown] en
 # # 3. Attention by hand, then with the engine
 #
-# Two tokens, two dimensions: every number fits on paper. Do it by hand first; the engine then confirms each step and adds
-# what paper cannot easily give: the gradients.
+# A **token** is a piece of text, most often a word; here it is a row of numbers. Two tokens, two dimensions: every number
+# fits on paper. Do it by hand first; the engine then confirms each step and adds what paper cannot easily give: the
+# gradients.
 # %% [markdown] es
 # # 3. La atención a mano y luego con el motor
 #
-# Dos elementos, dos dimensiones: todos los números caben en un papel. Hazlo primero a mano; el motor confirma después
-# cada paso y añade lo que el papel no da con facilidad: los gradientes.
+# Un **elemento** (en inglés, *token*) es un trozo de texto, casi siempre una palabra; aquí, una fila de números. Dos
+# elementos, dos dimensiones: todos los números caben en un papel. Hazlo primero a mano; el motor confirma después cada
+# paso y añade lo que el papel no da con facilidad: los gradientes.
 # %%
 import sys
 
@@ -23,8 +25,9 @@ say = speaker(LANGUAGE)
 # %% [markdown] en
 # ## The four steps
 #
-# The tokens are the rows of `X = I`. Each asks for itself (`W_Q = I`), shows itself as the other one (`W_K` swaps), and
-# hands over a value of its own size (`W_V = diag(2, 3)`).
+# The tokens are the rows of `X = I`. Three matrices make of each token a query `q = X W_Q`, what it asks for; a key
+# `k = X W_K`, how it is found; and a value `v = X W_V`, what it hands over. Here each token asks for itself (`W_Q = I`),
+# shows itself as the other one (`W_K` swaps), and hands over a value of its own size (`W_V = diag(2, 3)`).
 #
 # 1. scores `q kᵀ`: every query with every key, one matrix product and no loop over positions
 # 2. scale: we leave it out for now
@@ -33,8 +36,9 @@ say = speaker(LANGUAGE)
 # %% [markdown] es
 # ## Los cuatro pasos
 #
-# Los elementos son las filas de `X = I`. Cada uno pregunta por sí mismo (`W_Q = I`), se muestra como el otro (`W_K`
-# intercambia) y entrega un valor de su propio tamaño (`W_V = diag(2, 3)`).
+# Los elementos son las filas de `X = I`. Tres matrices hacen de cada elemento una consulta `q = X W_Q`, lo que busca; una
+# clave `k = X W_K`, cómo se lo encuentra; y un valor `v = X W_V`, lo que entrega. Aquí cada uno pregunta por sí mismo
+# (`W_Q = I`), se muestra como el otro (`W_K` intercambia) y entrega un valor de su propio tamaño (`W_V = diag(2, 3)`).
 #
 # 1. puntuaciones `q kᵀ`: cada consulta con cada clave, un solo producto de matrices y ningún bucle sobre posiciones
 # 2. escala: de momento la omitimos
@@ -110,13 +114,15 @@ assert np.allclose(mixed.numpy()[0], [0.0, 1.0])
 # %% [markdown] en
 # ## With the scale
 #
-# Divided by `√d_k = √2`, the scores are smaller and the weights milder.
+# Divided by `√d_k`, the scores are smaller and the weights milder. d_k is the width of a query and of a key, here 2; lesson
+# 5 says why it is the root.
 #
 # **Exercise 3.** What must each row of the weights satisfy, with or without the scale? Write what the row sums to.
 # %% [markdown] es
 # ## Con la escala
 #
-# Divididas por `√d_k = √2`, las puntuaciones son menores y los pesos más suaves.
+# Divididas entre `√d_k`, las puntuaciones son menores y los pesos más suaves. d_k es la anchura de una consulta y de una
+# clave, aquí 2; la lección 5 dice por qué es la raíz.
 #
 # **Ejercicio 3.** ¿Qué cumple toda fila de los pesos, con escala o sin ella? Escribe cuánto suma la fila.
 # %%
@@ -145,7 +151,7 @@ exercise_3(answer)
 # Rows, not columns: rows are queries, columns are keys. This example cannot catch a softmax over the wrong axis, since its
 # scores are symmetric. These can:
 # %% [markdown] es
-# Filas, no columnas: las filas son consultas y las columnas claves. Este ejemplo no descubre un softmax sobre el eje
+# Filas, no columnas: las filas son consultas y las columnas, claves. Este ejemplo no delata un softmax sobre el eje
 # equivocado, pues sus puntuaciones son simétricas. Estas sí:
 # %%
 s, values = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[1.0], [10.0]])
@@ -155,8 +161,14 @@ print(say("queries (wrong):", "consultas (mal):"), (ta.softmax(s, axis=0) @ valu
 
 # %% [markdown] en
 # ## Every step, and the gradient that reaches it
+#
+# The loss is the first entry of the first output. Each line gives the typical size (root mean square) of a step and of
+# its gradient.
 # %% [markdown] es
 # ## Cada paso y el gradiente que le llega
+#
+# La pérdida es la primera entrada de la primera salida. Cada línea da el tamaño típico (media cuadrática) de un paso y el
+# de su gradiente.
 # %%
 def loss():
     mixed, _ = ta.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
@@ -164,7 +176,8 @@ def loss():
 
 
 for seen in trace(loss):
-    print(f"{seen.name:8} {seen.shape!s:8} value {seen.value_rms:.4f}   gradient {seen.gradient_rms:.4f}")
+    sizes = f"{say('value', 'valor')} {seen.value_rms:.4f}   {say('gradient', 'gradiente')} {seen.gradient_rms:.4f}"
+    print(f"{seen.name:8} {seen.shape!s:8} {sizes}")
 print("dL/dW_Q =\n", W_Q.grad.numpy().round(4))
 # en: more of out[0, 0] asks token 0 to want what token 0 shows: away from key 1, towards key 0
 # es: más de out[0, 0] pide que el elemento 0 quiera lo que muestra el 0: lejos de la clave 1, hacia la clave 0

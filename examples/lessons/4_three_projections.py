@@ -74,17 +74,17 @@ exercise_1 = Exercise(
 answer = None
 exercise_1(answer)
 # %% [markdown] en
-# ## Argument 2: being found is not being read
+# ## Argument 2: to be found is not to be read
 #
 # A key says when a token should be found, a value what it then hands over. With `W_K = W_V` one vector must do both. The
-# four-way comparison shows what each tie costs. Look closely at K = V: with room enough (d_k = 16) it costs nothing here;
+# four-way comparison shows what each tie costs. Look closely at K = V: with room enough (d_k = 16) it costs little here;
 # narrow keys (d_k = 8) feel it. Tied matrices are one tensor, so the gradients of its uses add up.
 # %% [markdown] es
-# ## Argumento 2: ser hallado no es ser leído
+# ## Argumento 2: ser encontrado no es ser leído
 #
-# Una clave dice cuándo hay que hallar un elemento; un valor, qué entrega entonces. Con `W_K = W_V` un solo vector debe
-# hacer ambas cosas. La comparación a cuatro muestra lo que cuesta cada ligadura. Fíjate en K = V: con sitio suficiente
-# (d_k = 16) aquí no cuesta nada; las claves estrechas (d_k = 8) sí lo notan. Las matrices ligadas son un solo tensor, de
+# Una clave dice cuándo hay que encontrar un elemento; un valor, qué entrega entonces. Con `W_K = W_V` un solo vector debe
+# hacer ambas cosas. La comparación de las cuatro variantes muestra lo que cuesta cada ligadura. Fíjate en K = V: con sitio
+# suficiente (d_k = 16) aquí cuesta poco; las claves estrechas (d_k = 8) sí lo notan. Las matrices ligadas son un tensor, de
 # modo que se suman los gradientes de sus usos.
 # %%
 print(tied_and_independent(seeds=2, language=LANGUAGE, steps=120, every=60))
@@ -93,8 +93,14 @@ mha = ta.nn.MultiHeadAttention(8, 2, seed=0, tie="qk")
 print(mha.W_Q is mha.W_K, ta.nn.count_parameters(mha), sep="\n")
 # %% [markdown] en
 # ## Argument 3: values may have another width
+#
+# Queries and keys must be equally wide (d_k), or they could not be compared. Values are only averaged, so their width d_v is
+# free; the weights do not depend on it.
 # %% [markdown] es
 # ## Argumento 3: los valores pueden tener otra anchura
+#
+# Consultas y claves han de ser igual de anchas (d_k) para poder compararse. Los valores solo se promedian, así que su
+# anchura d_v es libre; los pesos no dependen de ella.
 # %%
 print(width_of_values(seeds=1, language=LANGUAGE, widths=(1, 4, 16), steps=100))
 # %% [markdown] en
@@ -118,17 +124,19 @@ exercise_2(answer)
 # %% [markdown] en
 # ## Argument 4: what M can be
 #
-# With tokens as rows, `S = X W_Q (X W_K)ᵀ = X M Xᵀ` with `M = W_Q W_Kᵀ`, a d_model × d_model matrix of rank at most d_k.
+# Let d_model be the width of a token. With tokens as rows, the scores are `S = X W_Q (X W_K)ᵀ = X M Xᵀ` with
+# `M = W_Q W_Kᵀ`, a d_model × d_model matrix of rank at most d_k.
 # Tied it is `W Wᵀ` (not `Wᵀ W`, which is d_k × d_k), and that is positive **semi**definite: no eigenvalue is negative, and
-# `d_model - d_k` of them are exactly zero when d_k < d_model. No token can then score below 0 with itself. Independent
-# matrices can dislike.
+# at least `d_model - d_k` of them are exactly zero when d_k < d_model. No token can then score below 0 with itself; with
+# independent matrices it can.
 # %% [markdown] es
 # ## Argumento 4: lo que M puede ser
 #
-# Con los elementos como filas, `S = X W_Q (X W_K)ᵀ = X M Xᵀ` con `M = W_Q W_Kᵀ`, una matriz d_model × d_model de rango a lo
-# sumo d_k. Ligada es `W Wᵀ` (no `Wᵀ W`, que es d_k × d_k), y esta es **semi**definida positiva: ningún autovalor es
-# negativo y `d_model - d_k` de ellos son exactamente cero cuando d_k < d_model. Ningún elemento puede entonces puntuarse a
-# sí mismo por debajo de 0. Las matrices independientes sí pueden rechazar.
+# Sea d_model la anchura de un elemento. Con los elementos como filas, las puntuaciones son
+# `S = X W_Q (X W_K)ᵀ = X M Xᵀ` con `M = W_Q W_Kᵀ`, una matriz d_model × d_model de rango a lo sumo d_k. Ligada es `W Wᵀ`
+# (no `Wᵀ W`, que es d_k × d_k), y esta es **semi**definida positiva: ningún autovalor es negativo y al menos
+# `d_model - d_k` de ellos son exactamente cero cuando d_k < d_model. Ningún elemento puede entonces puntuarse a sí mismo
+# por debajo de 0; con matrices independientes, sí.
 # %%
 print(rank_and_definiteness(seeds=1, language=LANGUAGE))
 # %% [markdown] en

@@ -50,7 +50,7 @@ exercise_1 = Exercise(
             4096,
             say(
                 "Variances of independent terms add up; they do not multiply.",
-                "Las varianzas independientes se suman, no se multiplican.",
+                "Las varianzas de términos independientes se suman, no se multiplican.",
             ),
         ),
     ],
@@ -63,27 +63,27 @@ print(score_variance(seeds=1, language=LANGUAGE))
 # %% [markdown] en
 # ## What large scores do to softmax
 #
-# Scores of ±8 or ±32 leave one key with nearly all the weight. Then $p_i(\delta_{ij} - p_j)$ is nearly 0 everywhere: the
-# softmax is saturated and lets no gradient through.
+# Scores of ±8 or ±32 leave, in most rows, one key with nearly all the weight. Then $p_i(\delta_{ij} - p_j)$ is nearly 0
+# everywhere: the softmax is saturated and lets no gradient through.
 # %% [markdown] es
 # ## Lo que hacen las puntuaciones grandes con softmax
 #
-# Unas puntuaciones de ±8 o ±32 dejan a una clave con casi todo el peso. Entonces $p_i(\delta_{ij} - p_j)$ es casi 0 en
-# todas partes: softmax está saturada y no deja pasar el gradiente.
+# Unas puntuaciones de ±8 o ±32 dejan, en la mayoría de las filas, a una clave con casi todo el peso. Entonces
+# $p_i(\delta_{ij} - p_j)$ es casi 0 en todas partes: softmax está saturada y no deja pasar el gradiente.
 # %%
 print(jacobian_and_saturation(seeds=1, language=LANGUAGE, samples=200))
 # %% [markdown] en
 # ## Which gradient vanishes?
 #
 # "Gradients vanish" is true of **dL/dS**, the gradient of the scores. It is false of dL/dW_Q: its norm *grows* without the
-# scaling, because the few rows that stay alive lack the factor 1/√d_k. A plot of parameter norms would teach the opposite
-# of the truth.
+# scaling, because the few rows that stay alive lack the factor 1/√d_k. A plot of the norms of the
+# parameters' gradients would teach the opposite of the truth.
 # %% [markdown] es
 # ## ¿Qué gradiente se desvanece?
 #
 # «Los gradientes se desvanecen» es cierto de **dL/dS**, el gradiente de las puntuaciones. Es falso de dL/dW_Q: su norma
-# *crece* sin el escalado, pues a las pocas filas vivas les falta el factor 1/√d_k. Una gráfica de normas de parámetros
-# enseñaría lo contrario de la verdad.
+# *crece* sin el escalado, pues a las pocas filas vivas les falta el factor 1/√d_k. Una gráfica de las normas
+# de los gradientes de los parámetros enseñaría lo contrario de la verdad.
 # %%
 print(vanishing_gradients(seeds=1, language=LANGUAGE, rows=800, draws=10))
 # %% [markdown] en
@@ -113,18 +113,18 @@ exercise_2(answer)
 # %% [markdown] en
 # ## Does the model stop learning?
 #
-# The same small task with and without the scaling, plain SGD. A query is *stuck* when its answer is wrong and its row of
-# dL/dS is dead. Unscaled, more and more queries start stuck, and learning falls behind. It slows down rather than stops:
-# the live rows share W_Q and W_K with the stuck ones and pull them free.
+# The task of lesson 4 with and without the scaling, by plain gradient descent (SGD). A query is *stuck* when its answer is
+# wrong and its row of dL/dS is dead. Unscaled, more and more queries start stuck, and learning falls behind. It slows down
+# rather than stops: the live rows share W_Q and W_K with the stuck ones and pull them free.
 #
 # The last variant starts from sigma 0.02, as transformers do. Its scores are tiny, nothing is saturated, and the whole
 # effect is invisible. Saturation must be studied with unit-variance q and k.
 # %% [markdown] es
 # ## ¿Deja de aprender el modelo?
 #
-# La misma tarea pequeña con y sin escalado, con SGD simple. Una consulta está *atascada* cuando su respuesta es errónea y
-# su fila de dL/dS está muerta. Sin escalado, cada vez más consultas comienzan atascadas y el aprendizaje se retrasa. Se
-# frena, más que detenerse: las filas vivas comparten W_Q y W_K con las atascadas y las liberan.
+# La tarea de la lección 4 con y sin escalado, por simple descenso de gradiente (SGD). Una consulta está *atascada* cuando
+# su respuesta es errónea y su fila de dL/dS está muerta. Sin escalado, cada vez más consultas comienzan atascadas y el
+# aprendizaje se retrasa. Se frena más que se detiene: las filas vivas comparten W_Q y W_K con las atascadas y las liberan.
 #
 # La última variante parte de sigma 0.02, como los transformers. Sus puntuaciones son diminutas, nada está saturado y el
 # efecto entero es invisible. La saturación debe estudiarse con q y k de varianza 1.
@@ -156,12 +156,14 @@ print((x @ W).std().round(3), ta.nn.MultiHeadAttention(64, 4, seed=0).W_Q.numpy(
 # %% [markdown] en
 # ## Another way out
 #
-# Before the scaled dot product there was additive attention: a tiny network scores each pair, and its tanh keeps scores
-# small. It beats the *unscaled* dot product at large d_k, and pays with operations and memory.
+# Before the scaled dot product there was additive attention: a tiny network scores each pair, and its tanh, which stays
+# between -1 and 1, keeps scores small. It beats the *unscaled* dot product at large d_k, and pays with operations and
+# memory.
 # %% [markdown] es
 # ## Otra salida
 #
-# Antes del producto escalado existió la atención aditiva: una red diminuta puntúa cada par, y su tanh mantiene pequeñas
-# las puntuaciones. Supera al producto *sin escalar* cuando d_k es grande, y lo paga en operaciones y memoria.
+# Antes del producto escalado existió la atención aditiva: una red diminuta puntúa cada par, y su tanh, que se queda entre
+# -1 y 1, mantiene pequeñas las puntuaciones. Supera al producto *sin escalar* cuando d_k es grande, y lo paga en
+# operaciones y memoria.
 # %%
 print(additive_dot_and_scaled(seeds=2, language=LANGUAGE, widths=(16, 256), rates=(2.0, 3.0)))

@@ -6,7 +6,7 @@
 # %% [markdown] es
 # # 6. Máscaras
 #
-# Una máscara dice quién puede mirar a quién. Aquí es una matriz de booleanos: **True = puede atender**. Lo oculto recibe un
+# Una máscara dice quién puede mirar a quién. Aquí es una matriz de booleanos: **True = puede mirar**. Lo oculto recibe un
 # peso exactamente 0, y ningún gradiente.
 # %%
 import sys
@@ -136,10 +136,10 @@ assert out.numpy()[1, 0] == 0 and np.isfinite(out.numpy()).all()
 # Libraries disagree about this. `masked_fill` works the other way round: it fills where its mask is True. A float mask is
 # refused, and the message says what to write instead.
 # %% [markdown] es
-# ## True significa «puede atender»
+# ## True significa «puede mirar»
 #
 # Las bibliotecas no se ponen de acuerdo en esto. `masked_fill` funciona al revés: rellena donde su máscara es True. Una
-# máscara de números reales se rechaza, y el mensaje dice qué escribir en su lugar.
+# máscara de números de coma flotante se rechaza, y el mensaje dice qué escribir en su lugar.
 # %%
 try:
     ta.scaled_dot_product_attention(q, k, v, mask=np.zeros((5, 5)))

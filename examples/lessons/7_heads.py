@@ -106,16 +106,19 @@ assert last.accuracy > 0.9
 # %% [markdown] en
 # ## What length costs
 #
-# Every query meets every key: n² scores, each of d products. Doubling the length makes four times the work. **Exercise 3.**
-# How many times the work does three times the length make?
+# Every query meets every key: n² scores, each of d products. Doubling the length makes four times the work.
+#
+# **Exercise 3.** How many times the work does three times the length make?
 # %% [markdown] es
 # ## Lo que cuesta la longitud
 #
 # Cada consulta se encuentra con cada clave: n² puntuaciones de d productos cada una. Doblar la longitud cuadruplica el
-# trabajo. **Ejercicio 3.** ¿Por cuánto se multiplica el trabajo al triplicar la longitud?
+# trabajo.
+#
+# **Ejercicio 3.** ¿Por cuánto se multiplica el trabajo al triplicar la longitud?
 # %%
 exercise_3 = Exercise(
-    say("Three times the length: how many times the work?", "Tres veces la longitud: ¿cuántas veces el trabajo?"),
+    say("Three times the length: how many times the work?", "¿Por cuánto se multiplica el trabajo?"),
     right=9,
     hint=say("The work grows with n squared.", "El trabajo crece con n al cuadrado."),
     mistakes=[

@@ -1,13 +1,15 @@
 # %% [markdown] en
 # # 9. A Mini-GPT on text
 #
-# Everything so far, stacked: embeddings, blocks of causal attention and an MLP, and a read-out that guesses the next
-# character. Nothing new is needed for its gradients. d_model is 64 with 4 heads, so each head is 16 wide.
+# Everything so far, stacked: embeddings (a trained vector for each character and each place), blocks of causal attention
+# and an MLP (a small network that works on each place alone), and a read-out that guesses the next character. Nothing new
+# is needed for its gradients. d_model is 64 with 4 heads, so each head is 16 wide.
 # %% [markdown] es
 # # 9. Un Mini-GPT sobre texto
 #
-# Todo lo anterior, apilado: embeddings, bloques de atención causal con un MLP y una lectura que adivina el carácter
-# siguiente. Sus gradientes no exigen nada nuevo. d_model es 64 con 4 cabezas, así que cada una mide 16.
+# Todo lo anterior, apilado: embeddings (un vector entrenado por cada carácter y cada lugar), bloques de atención causal
+# con un MLP (una pequeña red que trabaja en cada lugar por separado) y una lectura que adivina el carácter siguiente. Sus
+# gradientes no exigen nada nuevo. d_model es 64 con 4 cabezas, así que cada una mide 16.
 # %%
 import sys
 

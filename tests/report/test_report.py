@@ -11,8 +11,6 @@ import tinygrad_attn as ta
 from tinygrad_attn.cli import main
 from tinygrad_attn.report.look import CHAIN, look
 from tinygrad_attn.report.subject import subject_of_run, subject_of_task
-from tinygrad_attn.report.temperature import TEMPERATURES, temperature_data
-from tinygrad_attn.report.twin import twins
 from tinygrad_attn.train.loop import Trainer
 from tinygrad_attn.train.run import train_in
 from tinygrad_attn.train.rundir import RunDirectory, RunError
@@ -21,6 +19,8 @@ from tinygrad_attn.train.workers import Threads
 
 pytest.importorskip("matplotlib", reason="needs the extra viz")
 from tinygrad_attn.report.document import lab_report, report, worked_example
+from tinygrad_attn.report.temperature import TEMPERATURES, temperature_data
+from tinygrad_attn.report.twin import twins
 
 SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 2, "batch": 4, "warmup": 1, "steps": 6, "save_every": 2, "eval_every": 6}
 

@@ -7,12 +7,12 @@ import pytest
 from chromium import look_like, move, numbers, overflow
 
 from tinygrad_attn.report.subject import subject_of_task
-from tinygrad_attn.report.temperature import TEMPERATURES, temperature_data
-from tinygrad_attn.report.twin import twins
 from tinygrad_attn.show.table import number
 
 pytest.importorskip("matplotlib", reason="needs the extra viz")
 from tinygrad_attn.report.document import report
+from tinygrad_attn.report.temperature import TEMPERATURES, temperature_data
+from tinygrad_attn.report.twin import twins
 
 pytestmark = pytest.mark.browser
 HEAD = "#heads figure:nth-child({}) table"
