@@ -63,8 +63,7 @@ def _go_on(screen: Console, plan: Plan, store: Store, outcomes: dict[str, Outcom
     loud = Console(stderr=True, highlight=False, markup=False)
     workers = arguments.workers or min(cores(), len(left))
     with cluster(arguments.scheduler, workers) as client:
-        shown = client.dashboard_link if dashboard() else "none (pip install bokeh)"
-        screen.print(f"dashboard: {shown}")
+        screen.print(f"dashboard: {dashboard(client, arguments.scheduler)}")
         with progress(screen, "cells", len(plan.cells)) as update:
 
             def show(cell: Cell, outcome: Outcome) -> None:

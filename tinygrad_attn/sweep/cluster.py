@@ -41,7 +41,7 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
                 n_workers=workers,
                 threads_per_worker=1,  # and one BLAS thread, which Dask's own setting sees to
                 host="127.0.0.1",
-                dashboard_address="127.0.0.1:0" if dashboard() else None,
+                dashboard_address="127.0.0.1:0" if _can_show() else None,
                 silence_logs=logging.CRITICAL,
             )
             client = opened.enter_context(distributed.Client(opened.enter_context(local)))
@@ -63,8 +63,17 @@ async def _answers(address: str) -> None:
     comm.abort()
 
 
-def dashboard() -> bool:
-    """Can Dask show its dashboard?"""
+def dashboard(client: Any, address: str | None) -> str:
+    """The link to the dashboard, or why there is none."""
+    if address is None and not _can_show():
+        return "none (pip install bokeh)"
+    try:
+        return str(client.dashboard_link)
+    except KeyError:  # a scheduler started with --no-dashboard
+        return "none"
+
+
+def _can_show() -> bool:
     return importlib.util.find_spec("bokeh") is not None
 
 
