@@ -84,12 +84,13 @@ def test_kill_of_a_worker_at_random_moments(tmp_path: Path) -> None:
     complete(path)
 
 
-def test_stopped_it_goes_on_where_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_it_goes_on_where_it_was(tmp_path: Path, kind: signal.Signals) -> None:
     path = tmp_path / "a.toml"
     process = started(path, LONGER)
     done = path.with_suffix("") / "cells"
     wait_until(lambda: len(list(done.glob("*.json"))) >= 3)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(kind)
     said, _ = process.communicate(timeout=60)
     kept = {file.name: file.stat().st_mtime_ns for file in done.glob("*.json")}
     assert process.returncode == 130 and "the same command goes on with the rest" in said and "Traceback" not in said

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -40,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
             if any(differences(code(), outcome.get("code", {})) for outcome in outcomes.values()):
                 screen.print("(some of these by other code than is installed now; for a fresh start choose another --out)")
             try:
-                _go_on(screen, plan, store, outcomes, arguments)
+                with _terminated_as_interrupted():
+                    _go_on(screen, plan, store, outcomes, arguments)
             finally:  # also after Ctrl-C: what is there
                 path = store.write_csv(plan, outcomes)
     except (PlanError, StoreError, ClusterError) as error:
@@ -53,6 +58,19 @@ def run(arguments: argparse.Namespace) -> int:
     screen.print(f"Written to {path}" + (f"; {failed} failed: the same command tries them again" if failed else ""))
     screen.print(f"{time.perf_counter() - started:.0f} s", style="dim")
     return 1 if failed else 0
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM, from a scheduler of jobs, ends the sweep as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _go_on(screen: Console, plan: Plan, store: Store, outcomes: dict[str, Outcome], arguments: argparse.Namespace) -> None:
