@@ -40,7 +40,7 @@ for sample in samples:
     assert abs(sample.score_std / expected - 1) < 0.05
     assert not sample.scaled or sample.row()["dead_rows"] == 0.0
 
-# So "gradients vanish" is true of dL/dS.  A plot of parameter norms would teach the opposite:
+# So "gradients vanish" is true of dL/dS.  The norms of the parameters' gradients would teach the opposite:
 ratios = [sample.row()["W_Q_gradient_ratio"] for sample in samples if not sample.scaled]
 print(f"\n|dL/dW_Q| unscaled is {' / '.join(f'{r:.1f}' for r in ratios)} times the scaled one.")
 assert all(ratio > 2 for ratio in ratios)

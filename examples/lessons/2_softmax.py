@@ -52,7 +52,7 @@ assert np.allclose(ta.jacobian(ta.softmax, s).numpy(), J, atol=1e-15)
 exercise_1 = Exercise(
     say("dp_0/ds_0 at p = (0.5, 0.5)?", "¿dp_0/ds_0 con p = (0.5, 0.5)?"),
     right=0.25,
-    hint=say("p_0 (1 - p_0).", "p_0 (1 - p_0)."),
+    hint="p_0 (1 - p_0).",
     mistakes=[
         (0.5, say("That is p_0; it is multiplied with 1 - p_0.", "Eso es p_0; se multiplica por 1 - p_0.")),
         (-0.25, say("That is dp_0/ds_1: the *other* score.", "Eso es dp_0/ds_1: la *otra* puntuación.")),

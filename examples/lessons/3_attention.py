@@ -78,7 +78,7 @@ exercise_1(answer)
 exercise_2 = Exercise(
     say("Row 0 of the output?", "¿Fila 0 de la salida?"),
     right=[2 / (1 + np.e), 3 * np.e / (1 + np.e)],
-    hint=say("0.26894 (2, 0) + 0.73106 (0, 3).", "0.26894 (2, 0) + 0.73106 (0, 3)."),
+    hint="0.26894 (2, 0) + 0.73106 (0, 3).",
     mistakes=[
         ([0, 3], say("That would be V_1 alone: a hard lookup.", "Eso sería solo V_1: una búsqueda exacta.")),
         (

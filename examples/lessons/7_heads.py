@@ -40,7 +40,7 @@ say = speaker(LANGUAGE)
 exercise_1 = Exercise(
     say("Weights of one head?", "¿Pesos de una cabeza?"),
     right=3072,
-    hint=say("3 x 64 x 16.", "3 x 64 x 16."),
+    hint="3 x 64 x 16.",
     mistakes=[
         (1024, say("That is one matrix; a head has three.", "Esa es una matriz; una cabeza tiene tres.")),
         (12288, say("That is all four heads.", "Esas son las cuatro cabezas.")),

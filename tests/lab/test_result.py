@@ -52,8 +52,18 @@ def test_picture_draws_a_line_for_each_group():
     apart = example()
     apart.picture = Picture("x", "y", panel="kind")
     assert [axes.get_title(loc="left") for axes in apart.plot().axes] == ["kind = a", "kind = b"]
+    apart.picture = Picture("x", "y", unit="mm")  # of the rows, where the printed column shows cm
+    assert apart.plot().axes[0].get_ylabel() == "y (mm)"
     with pytest.raises(ValueError, match="no picture"):
         LabTable("t", [], []).plot()
+
+
+def test_accuracy_is_drawn_in_per_cent_and_ends_at_100():
+    pytest.importorskip("matplotlib")
+    rows = [{"step": 0, "accuracy": 0.5, "spread": 0.1}, {"step": 1, "accuracy": 0.9, "spread": 0.3}]
+    columns = [Column("step", "step"), Column("accuracy", "accuracy"), Column("spread", "spread")]
+    axes = LabTable("t", columns, rows, picture=Picture("step", "accuracy", spread="spread")).plot().axes[0]
+    assert axes.get_ylim() == (0.0, 1.03) and axes.yaxis.get_major_formatter()(1.0, 0) == "100%"
 
 
 def test_an_unknown_language_is_named():

@@ -38,7 +38,7 @@ def concatenated_and_separate(
     say = speaker(language)
     names = {
         "heads": say("a head at a time", "cabeza por cabeza"),
-        "three": say("W_Q, W_K, W_V", "W_Q, W_K, W_V"),
+        "three": "W_Q, W_K, W_V",
         "one": say("one W_QKV", "una W_QKV"),
     }
     worst, products = 0.0, dict.fromkeys(names, 0)

@@ -93,7 +93,7 @@ def cost_of_length(
         ],
         units={"operations": "10^6", "bytes": "kB", "milliseconds": "ms"},
         verdicts=verdicts,
-        picture=Picture("n", "bytes", by=("form",), log_x=True, log_y=True),
+        picture=Picture("n", "bytes", by=("form",), log_x=True, log_y=True, unit="bytes"),
         say=say,
     )
 

@@ -103,7 +103,7 @@ def one_wide_or_four_narrow(
             )
         ],
         verdicts=verdicts,
-        picture=Picture("heads", "accuracy", by=("task",), spread="spread"),
+        picture=Picture("heads", "accuracy", by=("task",), spread="spread", log_x=True),
         say=say,
     )
 

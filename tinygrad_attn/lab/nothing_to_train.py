@@ -19,7 +19,7 @@ def parameter_free_and_learned(
     at what is *related*.  Refuted where the learned attention is not clearly ahead, or the other has parameters.
     """
     say = speaker(language)
-    kinds = {"none": say("x x^T x", "x x^T x"), "scaled": say("learned", "aprendida")}
+    kinds = {"none": "x x^T x", "scaled": say("learned", "aprendida")}
     rows: list[dict[str, Any]] = []
     finals: dict[str, list[float]] = {}
     for i, (scorer, name) in enumerate(kinds.items()):

@@ -30,7 +30,8 @@ def draw(table: LabTable, picture: Picture) -> Figure:
             axes.set_title(f"{_titles(table)[picture.panel or '']} = {value}", loc="left", color=INK, fontsize=10)
     for axes in every.ravel()[len(split) :]:
         axes.remove()
-    units = {key: f" ({unit})" for key, unit in table.units.items()}
+    units = dict(table.units) | ({} if picture.unit is None else {picture.y: picture.unit})
+    units = {key: f" ({unit})" for key, unit in units.items()}
     titles = _titles(table)
     for axes in every[-1]:
         axes.set_xlabel(titles[picture.x] + units.get(picture.x, ""), color=QUIET)
@@ -64,6 +65,9 @@ def _lines(axes: Any, table: LabTable, picture: Picture, rows: list[dict[str, An
         axes.set_xscale("log", base=2)
     if picture.log_y:
         axes.set_yscale("log")
+    if picture.y == "accuracy":  # the band of a spread may pass 100 %
+        axes.set_ylim(0.0, 1.03)
+        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.grid(color=GRID, lw=0.8)
     axes.set_axisbelow(True)
     for side in ("top", "right"):

@@ -37,7 +37,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Picture:
-    """How to draw a table: a line of `y` over `x` for each value of `by`, `spread` as a band, `panel` side by side."""
+    """How to draw a table: a line of `y` over `x` for each value of `by`, `spread` as a band, `panel` side by side.
+
+    unit: of `y` as it stands in the rows, where the printed column shows another."""
 
     x: str
     y: str
@@ -46,6 +48,7 @@ class Picture:
     log_x: bool = False
     log_y: bool = False
     panel: str | None = None
+    unit: str | None = None
 
 
 @dataclass

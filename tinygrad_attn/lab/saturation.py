@@ -59,7 +59,7 @@ def jacobian_and_saturation(
     say = speaker(language)
     rows, total = [], len(widths) * 2
     for d_k in widths:
-        for scaled in (False, True):
+        for scaled in (True, False):
             scores = np.concatenate([_scores(seed, d_k, samples) for seed in range(seeds)])
             scores = scores / d_k**0.5 if scaled else scores
             J, found = softmax_jacobian(scores), backward_jacobian(scores)
@@ -104,7 +104,7 @@ def jacobian_and_saturation(
         say("softmax's Jacobian and saturation", "El jacobiano de softmax y la saturación"),
         [
             Column("d_k", "d_k"),
-            Column("scaled", say("scaled", "escalado"), lambda x: say("yes", "sí") if x else say("no", "no"), left=True),
+            Column("scaled", say("scaled", "escalado"), lambda x: say("yes", "sí") if x else "no", left=True),
             Column("entropy", say("entropy\n/ log n", "entropía\n/ log n"), "{:.3f}".format),
             Column("largest", say("largest\nweight", "peso\nmayor"), "{:.4f}".format),
             Column("jacobian", say("norm of the\nJacobian", "norma del\njacobiano"), lambda x: number(x, 2)),

@@ -77,7 +77,7 @@ def tied_and_independent(
         say("Three matrices, two, or one", "Tres matrices, dos o una"),
         [
             Column("d_k", "d_k = d_v"),
-            Column("matrices", say("matrices", "matrices"), lambda name: say(name, SPANISH.get(name, name)), left=True),
+            Column("matrices", "matrices", lambda name: say(name, SPANISH.get(name, name)), left=True),
             Column("weights", say("weights", "pesos")),
             Column("step", say("step", "paso")),
             Column("accuracy", say("accuracy", "acierto"), percent),

@@ -84,8 +84,8 @@ def vanishing_gradients(
         table,
         [
             say(
-                "The few live rows lack the factor 1/sqrt(d_k): parameter norms tell the opposite story.",
-                "A las pocas filas vivas les falta el factor 1/sqrt(d_k): las normas de los parámetros dicen lo contrario.",
+                "The few live rows lack the factor 1/sqrt(d_k): the gradients of the parameters tell the opposite story.",
+                "A las pocas filas vivas les falta el factor 1/sqrt(d_k): los gradientes de los parámetros dicen lo contrario.",
             )
         ],
         verdicts=verdicts,

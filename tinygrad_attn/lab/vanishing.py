@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from ..attention import scaled_dot_product_attention
-from ..functions import softmax
 from ..mode import watching
+from ..probe.meters import rows as meters_of
 from ..show.table import Column, Table, number, percent
 from ..tensor import Tensor
 from ..train.workers import one_thread_blas
@@ -144,39 +144,8 @@ def _measure(q: np.ndarray, k: np.ndarray, v: np.ndarray, gradient: np.ndarray, 
     out.backward(gradient)
     assert S.grad is not None
     row_norms = np.linalg.norm(S.grad.data, axis=-1)  # (sequences, n)
-    return S.numpy(), entropy(S.data, weights.data), jacobian_norm(S.data), row_norms
-
-
-def entropy(S: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Entropy of each row of weights = softmax(S), over log n: 1 is uniform, 0 a single key.
-
-    As -sum p log p = sum p (lse - s) with lse - s_j = log1p(sum over the others of e^(s - m)) - (s_j - m):
-    lse - sum(p s) would cancel when one key has nearly all the weight.
-
-    >>> entropy(np.array([40.0, 0.0]), np.array([1.0, np.exp(-40)])) * np.log(2) / np.exp(-40)  # 41 e^-40, not 0
-    np.float64(41.0)
-    """
-    below = S - S.max(axis=-1, keepdims=True)  #   s - m <= 0
-    others = np.exp(below)
-    np.put_along_axis(others, S.argmax(axis=-1)[..., None], 0.0, axis=-1)
-    log_sum = np.log1p(others.sum(axis=-1, keepdims=True))  # lse - m
-    return (weights * (log_sum - below)).sum(axis=-1) / np.log(S.shape[-1])
-
-
-def jacobian_norm(S: np.ndarray) -> np.ndarray:
-    """Frobenius norm of softmax's Jacobian at each row of S: (..., n) -> (...).
-
-    All its rows come from one backward pass: n copies of S, each with its own unit vector as gradient.
-    The engine's rule does not cancel where one weight is nearly 1.
-
-    >>> jacobian_norm(np.zeros((1, 2)))  # [[1/4, -1/4], [-1/4, 1/4]]
-    array([0.5])
-    """
-    n = S.shape[-1]
-    copies = Tensor(np.broadcast_to(S[..., None, :], (*S.shape, n)), requires_grad=True)  # (..., n, n)
-    softmax(copies).backward(np.broadcast_to(np.eye(n), copies.shape))
-    assert copies.grad is not None
-    return np.sqrt((copies.grad.data**2).sum(axis=(-2, -1)))
+    meters = meters_of(weights.data)
+    return S.numpy(), meters.entropy, meters.jacobian, row_norms
 
 
 def _query_ratios(rng: np.random.Generator, d_k: int, draws: int) -> np.ndarray:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..functions import softmax
-from ..lab.vanishing import entropy, jacobian_norm
+from ..lab.saturation import softmax_jacobian
 from ..lab.words import Speaker
+from ..probe.meters import rows as meters_of
 from ..show.pictures import SCALED, UNSCALED
 from .subject import Subject
 from .svg import MOVABLE, inline, plain_axes, slider
@@ -16,35 +17,24 @@ from .svg import MOVABLE, inline, plain_axes, slider
 TEMPERATURES = tuple(float(f"{10 ** (i / 8):.3g}") for i in range(-12, 13))  # 0.0316 to 31.6
 
 
-def jacobian(weights: np.ndarray) -> np.ndarray:
-    """d(weights)/d(scores) of softmax, (n, n): p_i (delta_ij - p_j).
-
-    >>> jacobian(np.array([0.5, 0.5]))
-    array([[ 0.25, -0.25],
-           [-0.25,  0.25]])
-    """
-    return np.diag(weights) - np.outer(weights, weights)
-
-
 def temperature_data(subject: Subject) -> dict[str, Any]:
     """The row of scores that the page cools and heats: that of the last word, in the head that is least sure."""
     layer = subject.last.layers[0]
     scores = layer.value.get("masked", layer.value["scaled"])[:, -1].astype(np.float64)  # (heads, n)
-    head = int(entropy(scores, softmax(scores).numpy()).argmax())
+    head = int(np.nan_to_num(meters_of(softmax(scores).numpy()).entropy).argmax())  # NaN: one key, nothing to choose
     row = scores[head]
     shown: list[dict[str, Any]] = []
     for T in TEMPERATURES:
-        weights = softmax(row / T).numpy().astype(np.float64)
-        s = (row / T)[None]
-        norm = float(jacobian_norm(s)[0])
+        weights = softmax(row / T).numpy()
+        meters = meters_of(weights)
         shown.append(
             {
                 "T": T,
                 "weights": weights,
-                "entropy": float(entropy(s, weights[None])[0]),
-                "norm": norm,
-                "slope": norm / T,
-                "jacobian": jacobian(weights),
+                "entropy": float(meters.entropy),
+                "norm": float(meters.jacobian),
+                "slope": float(meters.jacobian) / T,
+                "jacobian": softmax_jacobian(row / T),
             }
         )
     return {"head": head, "scores": row, "at": shown}

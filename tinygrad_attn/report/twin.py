@@ -83,11 +83,12 @@ def twin_section(say: Speaker, widths: tuple[int, ...] = WIDTHS) -> str:
         + say(
             f"{SEQUENCES * KEYS} rows of {KEYS} keys; x ~ N(0, 1), W ~ N(0, 1/{D_MODEL}), one draw, float64. Dead: rows of "
             "dL/dscaled below 1e-3. The norm of dL/dW_Q is one number for the whole matrix, and may be larger where most "
-            "rows are dead: the few live ones lack the factor. Vanishing shows in the scores, not in parameter norms.",
+            "rows are dead: the few live ones lack the factor. Vanishing shows in dL/dscaled, not in the gradients of the "
+            "parameters.",
             f"{SEQUENCES * KEYS} filas de {KEYS} claves; x ~ N(0, 1), W ~ N(0, 1/{D_MODEL}), un sorteo, float64. Muertas: "
             "filas de dL/dscaled por debajo de 1e-3. La norma de dL/dW_Q es un solo número para toda la matriz, y puede ser "
             "mayor donde casi todas las filas han muerto: a las pocas vivas les falta el factor. El desvanecimiento se ve en "
-            "las puntuaciones, no en las normas de los parámetros.",
+            "dL/dscaled, no en los gradientes de los parámetros.",
         )
         + "</p>"
     )
