@@ -136,25 +136,6 @@ def test_the_command_from_start_to_end(tmp_path: Path, capsys: pytest.CaptureFix
     assert "not in the vocabulary: 'jump'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        (["copy", "--resume"], "no run in"),
-        (["copy", "--batch", "0"], "batch: expected at least 1, got 0"),
-        (["copy", "--text", "a.txt"], "only the task `text` reads a file"),
-        (["text", "--text", "/does/not/exist"], "No such file"),
-        (["copy", "--device", "tpu"], "unknown device 'tpu'"),
-        (["copy", "--workers", "65"], "65 workers cannot share 64 rows"),
-        (["copy", "--n-heads", "5"], "n_heads must divide d_model"),
-    ],
-)
-def test_wrong_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str) -> None:
-    assert main(["train", *flags, "--out", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr().err
-    assert message in said and len(said.splitlines()) == 1
-    assert not (tmp_path / "run" / "run.json").exists()
-
-
 def test_a_second_run_in_one_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RunDirectory(tmp_path).locked():
         for flags in ([], ["--resume"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,9 @@ def console(quiet: bool = False, plain: bool = False) -> Console:
     """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet.
     plain: this is no terminal, though it may look like one."""
     terminal = False if plain else None  # None: rich finds out
-    return Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False)  # markup would eat [brackets] of a path
+    screen = Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False)  # (markup eats a path's [brackets])
+    screen.soft_wrap = not screen.is_terminal and "COLUMNS" not in os.environ  # a pipe has no width: lines stay whole
+    return screen
 
 
 @contextmanager
@@ -27,8 +30,8 @@ def progress(on: Console, what: str, total: int) -> Iterator[Callable[[int, str]
         yield lambda done, text: None
         return
     narrow = on.width < 70
-    columns = [TextColumn("{task.description}"), BarColumn(bar_width=12 if narrow else 30), MofNCompleteColumn()]
-    columns += [TextColumn("{task.fields[text]}")] + ([] if narrow else [TimeElapsedColumn()])
+    said = [MofNCompleteColumn(), TextColumn("{task.fields[text]}")]
+    columns = said if narrow else [TextColumn("{task.description}"), BarColumn(bar_width=30), *said, TimeElapsedColumn()]
     with Progress(*columns, console=on) as bar:
         task = bar.add_task(what, total=total, text="")
         yield lambda done, text: bar.update(task, completed=done, text=text)

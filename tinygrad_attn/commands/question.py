@@ -39,9 +39,11 @@ def asked(arguments: argparse.Namespace) -> tuple[MiniGPT, Callable[[], Tensor]]
 
 def batch_of(task: Task, sentence: str | None, rows: int) -> Batch:
     """Tokens (rows, T) and the tokens to predict.  Errors: ValueError for a sentence that is too short or unknown."""
+    if rows < 1:
+        raise ValueError(f"--rows: expected at least 1, got {rows}")
     if sentence is None:
         held_out = task.held_out()
-        return Batch(held_out.tokens[: max(rows, 1)], held_out.targets[: max(rows, 1)])
+        return Batch(held_out.tokens[:rows], held_out.targets[:rows])
     tokens = task.encode(sentence)
     if not 2 <= len(tokens) <= task.context + 1:
         raise ValueError(f"expected 2 to {task.context + 1} tokens, got {len(tokens)}: each predicts the next")

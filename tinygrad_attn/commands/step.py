@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     model, loss = question.asked(arguments)
     stepper = probe.stepper(loss(), model)
     path = arguments.out
-    if path is None and sys.stdin.isatty():
+    if path is None and sys.stdin.isatty() and sys.stdout.isatty():
         stepper.run()
         return 0
     if path is None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with directory.locked():
             trainer = _prepared(arguments, directory)
-            recorder = _metered(arguments, screen, directory, trainer)
+            recorder = metered(arguments, screen, directory, trainer)
             train_and_finish(screen, directory, trainer, recorder)
     except (RunError, CheckpointError, NotFinite) as error:
         raise CommandError(str(error)) from error
@@ -99,16 +100,13 @@ def train_and_finish(screen: Console, directory: RunDirectory, trainer: Trainer,
     _finish(screen, directory, trainer)
 
 
-def _metered(arguments: argparse.Namespace, screen: Console, directory: RunDirectory, trainer: Trainer) -> Any:
+def metered(arguments: argparse.Namespace, screen: Console, directory: RunDirectory, trainer: Trainer) -> Any:
     """The recorder that --meters asks for, around each gradient; or None."""
     if arguments.meters is None:
         return None
     from ..probe import Recorder
 
-    try:
-        recorder = Recorder(trainer.model, directory.path / "meters.jsonl", arguments.meters, on_alarm=screen.print)
-    except ValueError as error:
-        raise CommandError(f"--meters: {error}") from error
+    recorder = Recorder(trainer.model, directory.path / "meters.jsonl", arguments.meters, on_alarm=screen.print)
     trainer.around = recorder.at
     return recorder
 
@@ -139,6 +137,10 @@ def trainer_for(arguments: argparse.Namespace, saved: Settings | None, carrier: 
     """A trainer at its first step.  What was asked for must agree with `saved`.
 
     Errors: ValueError, OSError (of a text), RuntimeError (of a device), CommandError."""
+    for name in ("workers", "meters"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise CommandError(f"--{name}: expected at least 1, got {value}")
     asked = {name: getattr(arguments, name) for name in (flag.replace("-", "_") for flag, _, _ in FLAGS)}
     asked = {name: value for name, value in asked.items() if value is not None}
     if saved is None:
@@ -165,6 +167,8 @@ def begin_or_resume(directory: RunDirectory, trainer: Trainer, resume: bool) -> 
 def _headline(trainer: Trainer) -> str:
     s, count = trainer.settings, sum(p.size for p in trainer.model.parameters())
     text = f"{s.task}: {count:,} parameters, {s.batch} rows of {s.context} tokens a step, {trainer.carrier.count} worker(s)"
+    if trainer.step == s.steps:
+        return f"{text}: all {s.steps} steps are done"
     return text + (f", on from step {trainer.step}" if trainer.step else "")
 
 
@@ -178,7 +182,8 @@ def _shown(screen: Console, trainer: Trainer, recorder: Any = None) -> Iterator[
         def show(row: dict[str, Any]) -> None:
             done = row["step"]
             left = (time.perf_counter() - started) / max(done - first, 1) * (trainer.settings.steps - done)
-            update(done, f"loss {row['loss']:.4f}  {row['tokens_per_second']:,.0f} tokens/s  {left:.0f} s left")
+            speed = f"{row['tokens_per_second']:,.0f} tokens/s"
+            update(done, f"loss {row['loss']:.4f}  {timedelta(seconds=round(left))} left  {speed}")
             if "held_out_loss" in row:
                 exact = f", {row['held_out_accuracy']:.1%} of rows all right" if trainer.task.exact else ""
                 screen.print(f"step {done}: loss {row['loss']:.4f}; held out {row['held_out_loss']:.4f}{exact}")

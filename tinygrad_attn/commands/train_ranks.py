@@ -16,7 +16,7 @@ from ..train.ranks import Disagree, Ranks
 from ..train.run import Interrupted, follow
 from ..train.rundir import RunDirectory
 from .output import console
-from .train import begin_or_resume, saved_settings, train_and_finish, trainer_for
+from .train import begin_or_resume, metered, saved_settings, train_and_finish, trainer_for
 
 
 def train_together(arguments: argparse.Namespace, ranks: Ranks) -> int:
@@ -32,8 +32,8 @@ def train_together(arguments: argparse.Namespace, ranks: Ranks) -> int:
             ranks.same(code())
             ranks.first_does(lambda: held.enter_context(directory.locked()))
             trainer = _prepared(arguments, directory, ranks)
-            if first:
-                train_and_finish(screen, directory, trainer)
+            if first:  # (its own share of the rows is what its meters read)
+                train_and_finish(screen, directory, trainer, metered(arguments, screen, directory, trainer))
             else:
                 follow(trainer)
     except (Disagree, NotFinite) as error:

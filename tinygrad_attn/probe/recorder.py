@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any, NamedTuple
 
+from ..lines import keep_lines, whole_lines
 from ..mode import current, watching
 from ..module import Module
 from ..show import Column
@@ -123,9 +124,7 @@ class Recorder:
     def _forget_from(self, step: int) -> None:
         """A run that resumes writes these steps anew: the lines of them, and one cut off by a crash, go first."""
         assert self.path is not None
-        if self.path.exists():
-            kept = [line for line, row in _whole_rows(self.path) if row["step"] < step]
-            self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        keep_lines(self.path, lambda row: row["step"] < step)
 
     # ------------------------------------------------------------------------ reading
 
@@ -161,17 +160,8 @@ def meters_table(found: list[dict[str, Any]]) -> ProbeTable:
 
 def read_history(path: str | Path) -> list[dict[str, Any]]:
     """The rows that a Recorder wrote to `path`; a last line cut off by a crash is left out."""
-    rows = [row for _, row in _whole_rows(Path(path))]
+    rows = [row for _, row in whole_lines(Path(path))]
     return [{key: float("nan") if value is None and key != "head" else value for key, value in row.items()} for row in rows]
-
-
-def _whole_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(line, what it says) for each whole line."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            yield line, json.loads(line)
-        except json.JSONDecodeError:
-            continue
 
 
 def _mean(several: list[Meter]) -> Meter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -36,6 +37,8 @@ def run(stepper: Any, ask: Any = None, show: Any = print) -> None:
                 show(HELP)
         except (IndexError, KeyError) as error:
             show(str(error.args[0]))
+        except OSError as error:
+            show(f"cannot write step.html here: {error.strerror or error}")
 
 
 def _ask(prompt: str) -> str:
@@ -43,21 +46,41 @@ def _ask(prompt: str) -> str:
     try:
         import termios
         import tty
+        from select import select
 
         number = sys.stdin.fileno()
         before = termios.tcgetattr(number)
     except (ImportError, OSError, ValueError):
         return input(prompt)
     try:
-        tty.setcbreak(number)
-        key = sys.stdin.read(1)
-        if key == "\x1b":
-            key += sys.stdin.read(2)
+        tty.setcbreak(number, termios.TCSADRAIN)  # (the default throws away what was typed ahead)
+        key = _read(number, 1)
+        if key == "\x1b" and select([number], [], [], 0.05)[0]:  # an arrow sends more; the key Esc alone does not
+            key += _read(number, 2)
+        if key == "" or key == "\x04":
+            raise EOFError
+        if key in "npqh\n\r" or key.startswith("\x1b"):
+            return key
+        print(f"{prompt}{key}", end="", flush=True)
+        return key + _line(number)
     finally:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
-    if key == "" or key == "\x04":
-        raise EOFError
-    if key in "npqh\n\r" or key.startswith("\x1b"):
-        return key
-    print(f"{prompt}{key}", end="", flush=True)
-    return key + input()
+
+
+def _read(number: int, count: int) -> str:
+    """Straight from the terminal: sys.stdin would read ahead, and what it holds `select` does not see."""
+    return os.read(number, count).decode(errors="replace")
+
+
+def _line(number: int) -> str:
+    """The rest of a line, typed key by key."""
+    line = ""
+    while (key := _read(number, 1)) not in ("", "\n", "\r", "\x04"):
+        if key in "\x7f\b":  # rub out
+            print("\b \b" if line else "", end="", flush=True)
+            line = line[:-1]
+        else:
+            print(key, end="", flush=True)
+            line += key
+    print()
+    return line

@@ -64,8 +64,11 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     if metadata.get("sha256") != _digest(tensors, text):
         raise CheckpointError(f"{path}: damaged: its contents do not match its checksum")
     state = json.loads(text)
-    if state["format"] != FORMAT:
-        raise CheckpointError(f"{path}: format {state['format']}, this version reads {FORMAT}")
+    if state.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path}: its format is {state.get('format')}, this version of tinygrad_attn reads {FORMAT}: use the version that "
+            "run.json names, or train again in another folder with --out"
+        )
     return tensors, state
 
 
@@ -74,7 +77,10 @@ def restore(trainer: Trainer, path: Path) -> None:
 
     Errors: CheckpointError for an unusable file, or one of a run with other settings; nothing is changed then."""
     tensors, state = load(path)
-    settings = Settings.from_dict(state["settings"])
+    try:
+        settings = Settings.from_dict(state["settings"])
+    except ValueError as error:
+        raise CheckpointError(f"{path}: from another version of tinygrad_attn: {error}") from error
     if settings != trainer.settings:
         ours, theirs = trainer.settings.to_dict(), settings.to_dict()
         differ = ", ".join(f"{name} {theirs[name]!r} (here {ours[name]!r})" for name in ours if ours[name] != theirs[name])

@@ -90,7 +90,7 @@ class Trainer:
         keep_freed_memory()
         every = self.settings.eval_every
         while self.step < self.settings.steps:
-            with one_thread_blas():
+            with one_thread_blas(), np.errstate(all="ignore"):  # what is not finite is looked for, and named, below
                 sums, norm, lr = self._advance()
                 due = self.step % every == 0 or self.step == self.settings.steps
                 evaluation = self.evaluate() if due else None

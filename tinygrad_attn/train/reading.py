@@ -21,7 +21,11 @@ def trained(folder: Path, best: bool = True) -> tuple[MiniGPT, Task]:
     path = directory.best() if best else directory.last()
     if path is None:
         raise CheckpointError(f"no checkpoint in {folder} yet; let the run go on with --resume")
-    tensors, _ = load(path)
+    try:
+        tensors, _ = load(path)
+    except CheckpointError as error:
+        way = "--last takes the last checkpoint" if best else "without --last it is the best checkpoint"
+        raise CheckpointError(f"{error}; {way}") from error
     model = model_of(settings, task)
     try:
         model.load_state_dict({n.removeprefix("model."): array for n, array in tensors.items() if n.startswith("model.")})

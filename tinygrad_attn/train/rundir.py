@@ -13,17 +13,18 @@ import json
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import __version__
-from .checkpoint import CheckpointError, load, restore, save
+from ..lines import keep_lines, whole_lines
+from .checkpoint import CheckpointError, restore, save
 from .lock import taken
 from .loop import Report, Trainer
-from .settings import Settings
+from .settings import Settings, UnknownSettings
 
 
 class RunError(Exception):
@@ -42,6 +43,7 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Errors: RunError while another run writes here."""
+        new = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = open(self.path / "lock", "a+")  # noqa: SIM115 (it stays open while the lock is held)
@@ -53,7 +55,14 @@ class RunDirectory:
             self.checkpoints.mkdir(exist_ok=True)
             for left in self.checkpoints.glob("*.part"):  # a killed run's unfinished file
                 left.unlink()
-            yield
+            try:
+                yield
+            finally:
+                if new and not self.exists:  # no run began, for a setting was wrong: leave no empty folder behind
+                    with suppress(OSError):
+                        self.checkpoints.rmdir()
+                        (self.path / "lock").unlink()
+                        self.path.rmdir()
 
     # ------------------------------------------------------------------------ beginning and going on
 
@@ -88,10 +97,16 @@ class RunDirectory:
         try:
             written = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
             return Settings.from_dict(written["settings"]), int(written.get("workers", 1))
-        except FileNotFoundError:
-            raise RunError(f"no run in {self.path}: it has no run.json") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{self.path / 'run.json'} is damaged: {error}") from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise RunError(f"no run in {self.path}: it has no run.json; begin one with `tinygrad-attn train`") from None
+        except UnknownSettings as error:
+            by = written.get("versions", {}).get("tinygrad_attn", "another version")
+            ways = "use that version, or train again in another folder with --out"
+            raise RunError(f"{self.path / 'run.json'}: {error}; written by tinygrad_attn {by}: {ways}") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            why = f"no {error}" if isinstance(error, KeyError) else error
+            ways = "put a copy of it back, or train again in another folder with --out"
+            raise RunError(f"{self.path / 'run.json'} is damaged: {why}; {ways}") from None
 
     def resume(self, trainer: Trainer) -> None:
         """Put `trainer` where the last checkpoint stood (where there is none: at the start), and forget what was
@@ -106,11 +121,7 @@ class RunDirectory:
 
     def _forget_after(self, step: int) -> None:
         """Keep the lines of metrics.jsonl up to `step`; a line that a kill cut short goes, too."""
-        path = self.path / "metrics.jsonl"
-        kept = [line for line in _whole_lines(path) if json.loads(line)["step"] <= step]
-        unfinished = path.with_suffix(".part")
-        unfinished.write_text("".join(kept), encoding="utf-8")
-        os.replace(unfinished, path)
+        keep_lines(self.path / "metrics.jsonl", lambda row: row["step"] <= step)
 
     # ------------------------------------------------------------------------ measurements
 
@@ -131,7 +142,8 @@ class RunDirectory:
 
     def measured(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
-        return [json.loads(line) for line in _whole_lines(self.path / "metrics.jsonl")]
+        path = self.path / "metrics.jsonl"
+        return [row for _, row in whole_lines(path)] if path.exists() else []
 
     # ------------------------------------------------------------------------ checkpoints
 
@@ -150,18 +162,12 @@ class RunDirectory:
     def save(self, trainer: Trainer, is_best: bool = False) -> None:
         """A checkpoint of this step; only then are those before the last `keep` removed.
 
+        The best one is written first: were the run killed between the two, it would resume from this step and never
+        learn that this was the best.
+
         Errors: CheckpointError when the disk does not take it; the old ones stay."""
-        save(trainer, self.checkpoints / f"step-{trainer.step:08d}.safetensors")
         if is_best:
             save(trainer, self.checkpoints / "best.safetensors")
+        save(trainer, self.checkpoints / f"step-{trainer.step:08d}.safetensors")
         for old in self.saved()[: -trainer.settings.keep]:
             old.unlink()
-
-
-def _whole_lines(path: Path) -> list[str]:
-    if not path.exists():
-        return []
-    return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("}\n")]
-
-
-__all__ = ["RunDirectory", "RunError", "load"]

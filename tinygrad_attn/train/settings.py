@@ -11,6 +11,10 @@ from .tasks import AgreementRows, Copy, Induction, Reverse, Task
 from .text import Text
 
 
+class UnknownSettings(ValueError):
+    """Settings that this version does not have: a run of another version."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings of one training run.  Two runs with equal settings (and workers) on one machine are equal bit for bit.
@@ -42,15 +46,15 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Errors: ValueError naming the setting."""
-        for name, least in (("steps", 1), ("batch", 1), ("accumulate", 1), ("eval_every", 1), ("save_every", 1), ("keep", 1)):
-            if getattr(self, name) < least:
+        for name, least in _LEAST.items():
+            if not getattr(self, name) >= least:  # (NaN neither)
                 raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
         if self.task not in TASKS:
             raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {self.task!r}")
         if not 0.0 <= self.dropout < 1.0:
             raise ValueError(f"dropout: expected a rate from 0 to below 1, got {self.dropout}")
-        if not self.lr > 0.0 or not self.clip > 0.0:
-            raise ValueError(f"expected a positive lr and clip, got {self.lr} and {self.clip}")
+        if not 0.0 < self.lr < float("inf") or not self.clip > 0.0:
+            raise ValueError(f"expected a positive, finite lr and a positive clip, got {self.lr} and {self.clip}")
         if self.dtype not in ("float32", "float64"):
             raise ValueError(f"dtype: expected float32 or float64, got {self.dtype!r}")
         if self.text is not None and self.task != "text":
@@ -63,12 +67,15 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Settings:
-        """Errors: ValueError naming unknown settings."""
+        """Errors: UnknownSettings naming them."""
         unknown = sorted(set(values) - {field.name for field in fields(cls)})
         if unknown:
-            raise ValueError(f"unknown settings: {', '.join(unknown)}; written by another version?")
+            raise UnknownSettings(f"unknown settings: {', '.join(unknown)}")
         return cls(**values)
 
+
+_COUNTS = ("steps", "batch", "accumulate", "context", "d_model", "n_heads", "n_layers", "eval_every", "save_every", "keep")
+_LEAST = {**dict.fromkeys(_COUNTS, 1), **dict.fromkeys(("warmup", "floor", "weight_decay"), 0)}
 
 TASKS = {"agreement": AgreementRows, "copy": Copy, "reverse": Reverse, "induction": Induction, "text": Text}
 
@@ -96,9 +103,12 @@ def preset(task: str, **changes: Any) -> Settings:
 def task_of(settings: Settings) -> tuple[Settings, Task]:
     """The task, and the settings with what only the task knows filled in.
 
-    Errors: ValueError where the text is not the one that the settings were made with."""
+    Errors: OSError where a text cannot be read; ValueError where it is not the one that the settings were made with,
+    or where a context was asked for that the task's rows do not have."""
     if settings.task != "text":
         task = TASKS[settings.task](settings.seed)
+        if settings.context not in (Settings.context, task.context):
+            raise ValueError(f"context: rows of {settings.task} have {task.context} tokens, got {settings.context}")
         return replace(settings, context=task.context), task
     text = Text(settings.seed, settings.context, settings.text)
     if settings.text_digest not in (None, text.digest):

@@ -103,10 +103,13 @@ def _reference() -> bytes:
 
 
 def _mapped(path: Path) -> bytes | mmap.mmap:
-    with open(path, "rb") as file:
-        if path.stat().st_size == 0:
-            return b""
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        with open(path, "rb") as file:
+            if path.stat().st_size == 0:
+                return b""
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise type(error)(f"cannot read the text {path}: {error.strerror or error}") from None
 
 
 def _scanned(data: bytes | mmap.mmap, called: str) -> tuple[list[str], int, str]:
