@@ -134,6 +134,9 @@ def test_the_command_writes_and_refuses(folder, tmp_path, capsys):
         arguments = arguments if "-o" in arguments else [*arguments, "-o", str(tmp_path / "x.html")]
         assert main(["report", *arguments]) == 2
         assert message in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()  # what is refused leaves no empty page ...
+    kept = out.read_bytes()
+    assert main(["report", str(tmp_path / "nothing"), "-o", str(out)]) == 2 and out.read_bytes() == kept  # ... and spoils none
 
 
 def test_the_lab_has_a_page_of_its_own():

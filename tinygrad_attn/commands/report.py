@@ -31,12 +31,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sentence is not None and arguments.run_folder is None:
         raise CommandError("--sentence needs a RUN; for the model trained on the spot, see `tinygrad-attn play`")
     screen, path = console(), arguments.out
+    new = not path.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a").close()  # before any work is lost
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
-    text = _lab(screen, arguments) if arguments.lab else _model(screen, arguments)
+    try:
+        text = _lab(screen, arguments) if arguments.lab else _model(screen, arguments)
+    except BaseException:
+        if new:
+            path.unlink()  # no empty page is left behind
+        raise
     path.write_text(text, encoding="utf-8")
     screen.print(f"Written to {path} ({len(text.encode()) / 1e6:.1f} MB). It opens from disk and needs no network.")
     return 0
