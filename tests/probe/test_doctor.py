@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,16 +11,18 @@ import tinygrad_attn as ta
 from tinygrad_attn import probe
 
 from . import faults
-from .faults import FAULTS, projected
+from .faults import FAULTS
+from .faults.attention import projected
+from .faults.tape import Hidden
 
 
 def marked_line(plant):
-    """``faults.py:12`` of the line marked FAULT in a function (or in the class that it uses)."""
-    for thing in (plant, faults.Hidden if plant is faults.private_parameter else plant):
+    """``tape.py:12`` of the line marked FAULT in a function (or in the class that it uses)."""
+    for thing in (plant, Hidden if plant is faults.private_parameter else plant):
         lines, first = inspect.getsourcelines(thing)
         for i, line in enumerate(lines):
             if "FAULT" in line:
-                return f"faults.py:{first + i}:"
+                return f"{Path(inspect.getsourcefile(thing)).name}:{first + i}:"
     return None
 
 
@@ -167,11 +170,12 @@ def test_too_late_and_for_nothing():
         probe.doctor(lambda: ta.ones(3, requires_grad=True) * 2.0)
     report = probe.doctor(lambda: (ta.ones(3, requires_grad=True) * 2.0).sum())
     assert "no parameters were given" in report.notes[0]
+    assert any("no parameters were given" in note for note in probe.doctor(loss, {}).notes)
 
 
 def test_the_report_is_shown_everywhere(tmp_path):
     report = examine(faults.scaled_by_d_model)
-    for part in ("scale at faults.py", "what", "why", "change"):
+    for part in ("scale at attention.py", "what", "why", "change"):
         assert part in str(report)
     report.table().to_html(tmp_path / "report.html")
     assert "&lt;" not in str(report) and "<table>" in report._repr_html_()

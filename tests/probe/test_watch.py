@@ -110,6 +110,15 @@ def test_several_passes_are_kept():
     assert {row["visit"] for row in seen.table(None).rows} == {0, 1, 2}
 
 
+def test_a_pass_that_was_not_there():
+    with probe.watch("twice") as seen:
+        for _ in range(2):
+            (ta.ones(2, requires_grad=True) * 2.0).named("twice").sum().backward()
+    for ask in (lambda: seen["twice"][2], lambda: seen.table(2), lambda: seen["twice"][-3]):
+        with pytest.raises(IndexError, match=r"twice went by 2 time\(s\), asked for visit"):
+            ask()
+
+
 def test_parameters_keep_no_hook_after_the_block():
     model = block()
     with probe.watch(model, "*.W_Q") as seen:
@@ -134,7 +143,7 @@ def test_too_early():
         loss = loss_of(model, inputs())
         with pytest.raises(RuntimeError, match=r"call loss.backward\(\) first"):
             _ = seen["attn.scores"].grad
-        assert "no gradient yet: attn.scores" in str(seen.table())
+        assert "no gradient yet (call loss.backward()): attn.scores" in str(seen.table())
     loss.backward()  # backward may come later
     assert np.isfinite(seen["attn.scores"].grad.numpy()).all()
 

@@ -66,3 +66,16 @@ def test_pictures_are_drawn(tmp_path):
     norms[16, True] = np.zeros(200)  # a true 0 has no logarithm
     gradient_picture(norms).savefig(tmp_path / "g.png")
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [list("anphemj=x"), "everyone work , he work , everyone ___".split(), ["a"]])
+def test_maps_of_several_layers_keep_apart(words):
+    pytest.importorskip("matplotlib")
+    from tinygrad_attn.show.training import heads_picture
+
+    n = len(words)
+    figure = heads_picture(np.tril(np.ones((2, 3, n, n))), words)
+    figure.canvas.draw()
+    maps = [axes.get_tightbbox() for axes in figure.axes]
+    assert not any(a.overlaps(b) for i, a in enumerate(maps) for b in maps[:i])
+    assert all(figure.bbox.contains(*corner) for box in maps for corner in (box.min, box.max))

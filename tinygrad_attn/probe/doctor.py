@@ -51,10 +51,11 @@ def doctor(
         raise TypeError(f"doctor: expected a Tensor, or a function that makes one, got {type(loss).__name__}")
     if loss.size != 1:
         raise RuntimeError(f"doctor: expected a loss of one entry, got shape {loss.shape}; write loss.mean() or loss.sum()")
-    if params is None:
+    listed = named(params)
+    if not listed:
         notes.append("no parameters were given: parameters without gradient cannot be found")
     optimizers = [] if optimizer is None else list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-    case = Case(loss, named(params), events, isinstance(params, Module), optimizers).run()
+    case = Case(loss, listed, events, isinstance(params, Module), optimizers).run()
     found: list[Finding] = []
     for room in (check_tape, check_numbers, check_attention):
         found += room.findings(case)

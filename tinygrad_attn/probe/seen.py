@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,9 @@ class Watched:
         return len(self.visits)
 
     def __getitem__(self, number: int) -> Watched:
-        """One of the visits: ``seen[name][0]`` is the first."""
+        """One of the visits: ``seen[name][0]`` is the first.  Errors: IndexError when there is no such visit."""
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"{self.path} went by {len(self)} time(s), asked for visit {number}")
         return Watched(self.path, [self.visits[number]], self._head)
 
     def head(self, number: int) -> Watched:
@@ -91,11 +93,9 @@ class Seen:
         self.patterns, self.dead = patterns, dead
         self._visits: dict[str, list[Visit]] = {}
         self.passed: dict[str, None] = {}  # every name that went by, watched or not
-        self._catch_up: Callable[[], None] = lambda: None
 
     @property
     def names(self) -> list[str]:
-        self._catch_up()
         return list(self._visits)
 
     def __iter__(self) -> Iterator[str]:
@@ -109,7 +109,6 @@ class Seen:
 
     def __getitem__(self, path: str) -> Watched:
         """What was seen under `path`.  Errors: KeyError with near names; RuntimeError when nothing ran inside."""
-        self._catch_up()
         if path in self._visits:
             return Watched(path, self._visits[path])
         raise _miss(path, list(self._visits), list(self.passed), self.patterns)
@@ -118,12 +117,13 @@ class Seen:
 
     def table(self, visit: int | None = -1) -> ProbeTable:
         """A row per name and head, worst first: broken numbers, then the largest share of dead rows, then the
-        smallest median.  visit: which one (default the last; None: all of them)."""
-        self._catch_up()
+        smallest median.  visit: which one (default the last; None: all of them).
+
+        Errors: IndexError where a name has no such visit; RuntimeError when nothing ran inside."""
         rows: list[dict[str, Any]] = []
         waiting = []
         for path, visits in self._visits.items():
-            chosen = list(enumerate(visits)) if visit is None else [(visit % len(visits), visits[visit])]
+            chosen = list(enumerate(visits)) if visit is None else [(visit % len(visits), self[path][visit].visits[0])]
             for place, one in chosen:
                 if one.gradient is None:
                     waiting.append(path)
@@ -142,7 +142,7 @@ class Seen:
             f"dead: rows below {self.dead:g} of what arrived (at the weights; for others: of the largest row)",
             "zeros: structural (masked: exactly 0), underflow (below the dtype), rounding (lost), untold",
         ]
-        return notes + ([f"no gradient yet: {', '.join(dict.fromkeys(waiting))}"] if waiting else [])
+        return notes + ([f"no gradient yet (call loss.backward()): {', '.join(dict.fromkeys(waiting))}"] if waiting else [])
 
     def __str__(self) -> str:
         return str(self.table())

@@ -32,7 +32,8 @@ def heads_picture(weights: np.ndarray, words: Sequence[str]) -> Figure:
     """weights (layers, heads, n, n) on n words: one map per head, a layer per row."""
     layers, heads, n, _ = weights.shape
     size = max(2.4, 0.2 * n)
-    figure = Figure(figsize=(size * heads, size * layers + 0.4), dpi=DPI, layout="constrained")
+    longest = 0.06 * max(map(len, words)) if n > 10 or max(map(len, words)) > 3 else 0.1  # of the words below a map, inches
+    figure = Figure(figsize=(size * heads + 0.4, (size + 0.4 + longest) * layers), dpi=DPI, layout="compressed")
     colours = BLUES.with_extremes(bad=HIDDEN)
     hidden = np.triu(np.ones((n, n), bool), 1)
     for (layer, head), axes in np.ndenumerate(figure.subplots(layers, heads, squeeze=False)):
@@ -43,4 +44,5 @@ def heads_picture(weights: np.ndarray, words: Sequence[str]) -> Figure:
         axes.tick_params(length=0)
         for side in axes.spines.values():
             side.set_visible(False)
+    figure.supxlabel("row: who looks; column: at whom", fontsize=8, color=QUIET)
     return figure
