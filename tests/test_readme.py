@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tinygrad_attn.cli import COMMANDS
+from tinygrad_attn.lab.catalogue import EXPERIMENTS
+
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", TEXT, flags=re.DOTALL)
@@ -19,7 +22,7 @@ def test_there_are_exactly_two_set_up_commands_of_one_line_each():
 
 
 def test_the_example_is_ten_lines_and_prints_what_is_shown():
-    (code,) = [text for language, text in BLOCKS if language == "python"]
+    code, _ = [text for language, text in BLOCKS if language == "python"]
     (shown,) = [text for language, text in BLOCKS if language == ""]
     assert len(code.splitlines()) <= 10
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -31,8 +34,25 @@ def test_the_example_is_ten_lines_and_prints_what_is_shown():
     assert without and f"mul        (16, 16)   median |g| {without[1]}" in scaled
 
 
+def test_the_probe_is_used_as_shown(tmp_path):
+    _, code = [text for language, text in BLOCKS if language == "python"]
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "attn.scores" in done.stdout and "M = W_Q W_K^T" in done.stdout and "Twin run" in done.stdout
+    assert (tmp_path / "backward.html").stat().st_size > 10_000
+    for tool in ("watch", "meters", "lens", "doctor", "zeros", "ledger", "stepper", "compare"):
+        assert f"ta.probe.{tool}(" in code
+
+
+def test_every_command_it_names_exists():
+    shell = "\n".join(text for language, text in BLOCKS if language == "bash") + " ".join(re.findall(r"`([^`\n]+)`", TEXT))
+    named = set(re.findall(r"tinygrad-attn ([a-z]+)", shell))
+    assert {"play", "report", "train", "lab", "inspect", "doctor", "step", "sweep"} <= named <= set(COMMANDS)
+    assert len(EXPERIMENTS) == 16 and "sixteen questions" in TEXT
+
+
 def test_every_file_and_folder_it_names_is_there():
     links = [*re.findall(r'src="([^"]+)"', TEXT), *re.findall(r"\]\(([^)#:]+)\)", TEXT)]
+    links += re.findall(r"\b(?:examples|tests)/[\w/]+\.(?:py|toml)", TEXT)
     assert len(links) >= 3
     assert all((ROOT / link).exists() for link in links)
     drawing = next(text for language, text in BLOCKS if language == "mermaid")
