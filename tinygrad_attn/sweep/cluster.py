@@ -9,6 +9,7 @@ import importlib.util
 import logging
 import os
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -26,13 +27,24 @@ class ClusterError(Exception):
 def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
     """A ``distributed.Client``: of the scheduler at `address`, or (None) of `workers` processes on this machine.
 
-    Errors: ClusterError."""
+    Errors: ClusterError, also when the connection is lost later."""
+    try:
+        with _opened(address, workers) as client:
+            yield client
+    except BrokenPipeError:  # nobody reads what we print: the command line knows what to do
+        raise
+    except (OSError, CancelledError, asyncio.CancelledError) as error:
+        raise ClusterError(f"lost the scheduler: {_first_line(error)}; finished cells are kept") from error
+
+
+@contextmanager
+def _opened(address: str | None, workers: int) -> Iterator[Any]:
     try:
         import dask
         import distributed
     except ImportError as error:
         raise ClusterError(f"a sweep needs dask.distributed ({error}): pip install 'tinygrad_attn[dask]'") from None
-    for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado", "asyncio"))]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what becomes of a cell is told by the sweep
     patience = {"distributed.comm.timeouts.connect": f"{PATIENCE}s"}
     with ExitStack() as opened, dask.config.set(patience):

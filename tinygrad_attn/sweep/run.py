@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
 from ..train.code import code, differences
@@ -55,7 +57,8 @@ def work_off(cells: list[Cell], client: Any, store: Store, show: Show) -> None:
             show(cell, outcome)
             future.release()
     finally:
-        client.cancel([future for future in futures if not future.done()])
+        with suppress(OSError, CancelledError):  # of a scheduler that is lost
+            client.cancel([future for future in futures if not future.done()])
 
 
 def _outcome(future: Any) -> Outcome:
