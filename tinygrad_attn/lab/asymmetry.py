@@ -10,6 +10,7 @@ from ..attention import scaled_dot_product_attention
 from ..mode import watching
 from ..show.table import Column, number, percent
 from ..tensor import Tensor
+from .columns import yes_or_no
 from .result import LabTable, Picture, Progress, Verdict, quiet
 from .words import speaker
 
@@ -77,7 +78,7 @@ def asymmetry_of_scores(
         say("Symmetric or not: scores and weights", "Simétricos o no: puntuaciones y pesos"),
         [
             Column("d_k", "d_k"),
-            Column("tied", "W_Q = W_K", lambda x: say("yes", "sí") if x else "no", left=True),
+            yes_or_no("tied", "W_Q = W_K", say),
             Column("scores", say("asymmetry\nof scores", "asimetría de\npuntuaciones"), lambda x: number(x, 2)),
             Column("weights", say("asymmetry\nof weights", "asimetría\nde pesos"), lambda x: number(x, 2)),
             Column("itself", say("looks most\nat itself", "se mira más\na sí misma"), percent),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..show.table import Column, number
+from .columns import yes_or_no
 from .result import LabTable, Picture, Progress, Verdict, quiet
 from .words import speaker
 
@@ -75,7 +76,7 @@ def rank_and_definiteness(
         say("What W_Q and W_K make together: M = W_Q W_K^T", "Lo que W_Q y W_K forman juntas: M = W_Q W_K^T"),
         [
             Column("d_k", "d_k"),
-            Column("tied", "W_Q = W_K", lambda x: say("yes", "sí") if x else "no", left=True),
+            yes_or_no("tied", "W_Q = W_K", say),
             Column("rank", say("rank", "rango")),
             Column("smallest", say("smallest\neigenvalue", "menor\nautovalor"), lambda x: number(x, 2)),
             Column("largest", say("largest", "mayor"), lambda x: number(x, 2)),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..show.table import Column, percent
+from .columns import accuracy_and_spread
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import Finder, Successor, train
 from .where_to_look import trained
@@ -92,8 +93,7 @@ def one_wide_or_four_narrow(
             Column("task", say("task", "tarea"), lambda name: say(name, SPANISH[name]), left=True),
             Column("heads", say("heads", "cabezas")),
             Column("width", "d_k"),
-            Column("accuracy", say("accuracy", "acierto"), percent),
-            Column("spread", say("spread", "dispersión"), "{:.3f}".format),
+            *accuracy_and_spread(say),
         ],
         rows,
         [

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..show.table import Column, percent
+from .columns import accuracy_and_spread
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import LABELS, UNIT, Finder, Look, Successor, train
 from .words import speaker
@@ -54,8 +55,7 @@ def learning_with_and_without_scaling(
             Column("variant", say("variant", "variante"), lambda name: say(name, SPANISH[name]), left=True),
             Column("rate", say("learning\nrate", "tasa de\naprendizaje"), "{:g}".format),
             Column("step", say("step", "paso")),
-            Column("accuracy", say("accuracy", "acierto"), percent),
-            Column("spread", say("spread", "dispersión"), "{:.3f}".format),
+            *accuracy_and_spread(say),
             Column("stuck", say("stuck\nqueries", "consultas\natascadas"), percent),
         ],
         rows,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..show.table import Column, percent
+from .columns import accuracy_and_spread
 from .result import LabTable, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import Finder, Successor, train
 from .words import speaker
@@ -52,8 +53,7 @@ def parameter_free_and_learned(
         [
             Column("attention", say("attention", "atención"), left=True),
             Column("weights", say("weights", "pesos")),
-            Column("accuracy", say("accuracy", "acierto"), percent),
-            Column("spread", say("spread", "dispersión"), "{:.3f}".format),
+            *accuracy_and_spread(say),
         ],
         rows,
         [

@@ -10,6 +10,7 @@ from ..functions import softmax
 from ..probe.meters import rows as meters_of
 from ..show.table import Column, number, percent
 from ..tensor import Tensor
+from .columns import yes_or_no
 from .result import LabTable, Picture, Progress, Verdict, quiet
 from .words import speaker
 
@@ -104,7 +105,7 @@ def jacobian_and_saturation(
         say("softmax's Jacobian and saturation", "El jacobiano de softmax y la saturación"),
         [
             Column("d_k", "d_k"),
-            Column("scaled", say("scaled", "escalado"), lambda x: say("yes", "sí") if x else "no", left=True),
+            yes_or_no("scaled", say("scaled", "escalado"), say),
             Column("entropy", say("entropy\n/ log n", "entropía\n/ log n"), "{:.3f}".format),
             Column("largest", say("largest\nweight", "peso\nmayor"), "{:.4f}".format),
             Column("jacobian", say("norm of the\nJacobian", "norma del\njacobiano"), lambda x: number(x, 2)),

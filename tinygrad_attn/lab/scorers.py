@@ -11,6 +11,7 @@ from ..functions import cross_entropy
 from ..show.table import Column, number, percent
 from ..tensor import Tensor
 from ..train.workers import one_thread_blas
+from .columns import accuracy_and_spread
 from .counting import count
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import BATCH, HIDDEN, SYMBOLS, Finder, Successor, train
@@ -56,8 +57,7 @@ def additive_dot_and_scaled(
         [
             Column("d_k", "d_k"),
             Column("scorer", say("score", "puntuación"), lambda name: say(name, SPANISH[name]), left=True),
-            Column("accuracy", say("accuracy", "acierto"), percent),
-            Column("spread", say("spread", "dispersión"), "{:.3f}".format),
+            *accuracy_and_spread(say),
             Column("rate", say("learning\nrate", "tasa de\naprendizaje"), "{:g}".format),
             Column("operations", say("operations", "operaciones"), lambda x: f"{x / 1e6:.2f}"),
             Column("bytes", say("kept", "guardado"), lambda x: f"{x / 1e3:,.0f}"),

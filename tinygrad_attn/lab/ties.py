@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..show.table import Column, percent
+from .columns import accuracy_and_spread
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import Finder, Successor, train
 from .words import speaker
@@ -80,8 +81,7 @@ def tied_and_independent(
             Column("matrices", "matrices", lambda name: say(name, SPANISH.get(name, name)), left=True),
             Column("weights", say("weights", "pesos")),
             Column("step", say("step", "paso")),
-            Column("accuracy", say("accuracy", "acierto"), percent),
-            Column("spread", say("spread", "dispersión"), "{:.3f}".format),
+            *accuracy_and_spread(say),
         ],
         rows,
         [say(f"{seeds} seeds; guessing is right in 12.5%.", f"{seeds} semillas; al azar se acierta el 12.5%.")],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..show.table import Column, percent
+from .columns import accuracy_and_spread
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet
 from .successor import LABELS, Finder, Successor, train, weights_of
 from .words import speaker
@@ -69,8 +70,7 @@ def width_of_values(
             Column("d_v", "d_v"),
             Column("W_V", "W_V"),
             Column("difference", say("change of\nweights", "cambio de\npesos"), "{:g}".format),
-            Column("accuracy", say("accuracy", "acierto"), percent),
-            Column("spread", say("spread", "dispersión"), "{:.3f}".format),
+            *accuracy_and_spread(say),
         ],
         rows,
         [say(f"{seeds} seeds, {steps} steps.", f"{seeds} semillas, {steps} pasos.")],

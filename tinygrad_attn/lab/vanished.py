@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..show.table import Column, number, percent
+from .columns import yes_or_no
 from .result import LabTable, Picture, Progress, Verdict, mean_and_spread, quiet
 from .vanishing import vanishing
 from .words import speaker
@@ -75,7 +76,7 @@ def vanishing_gradients(
         say("Vanishing gradients: S is what softmax receives", "Gradientes que se desvanecen: S es lo que recibe softmax"),
         [
             Column("d_k", "d_k"),
-            Column("scaled", say("scaled", "escalado"), lambda x: say("yes", "sí") if x else "no", left=True),
+            yes_or_no("scaled", say("scaled", "escalado"), say),
             Column("score_std", say("std\nof S", "desv.\nde S"), "{:.1f}".format),
             Column("row_norm", say("median row\nof dL/dS", "fila mediana\nde dL/dS"), lambda x: number(x, 2)),
             Column("dead", say("rows\n< 1e-3", "filas\n< 1e-3"), percent),
