@@ -54,6 +54,12 @@ def test_step_writes_a_page_when_nobody_is_at_the_keys(folder, tmp_path):
     assert run("step", folder, "--out", tmp_path / "no" / "folder.html").returncode == 2
 
 
+def test_step_checks_its_gradients(folder, capsys):
+    assert main(["step", str(folder), "--check"]) == 0
+    said = capsys.readouterr().out
+    assert "Gradients against central differences" in said and "blocks.0.attn.W_Q" in said
+
+
 def test_doctor_has_nothing_to_say(folder):
     done = run("doctor", folder)
     assert done.returncode == 0 and done.stdout.startswith("No finding.")
@@ -69,6 +75,8 @@ def test_the_batch():
     assert IGNORED not in targets
     with pytest.raises(ValueError, match="2 to 5 tokens"):
         batch_of(Letters(), "123456", 1)
+    with pytest.raises(ValueError, match="--rows: expected at least 1, got 0"):
+        batch_of(Letters(), None, 0)
 
 
 def test_train_with_meters(tmp_path):

@@ -154,3 +154,9 @@ def test_a_run_that_diverges_says_only_where(tmp_path: Path) -> None:
     with pytest.raises(NotFinite, match="step 2"):
         undisturbed(tmp_path / "run", preset("copy", **small, steps=9))
     assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["lr"] == 1e30
+
+
+def test_heads_that_die_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = "--steps 3 --lr 30 --warmup 0 --clip 1e9 --d-model 16 --n-heads 2 --n-layers 1 --meters 1"
+    assert main(["train", "copy", *flags.split(), "--out", str(tmp_path / "run")]) == 0
+    assert "head 0 has died: the softmax of" in capsys.readouterr().out

@@ -34,7 +34,12 @@ def asked(arguments: argparse.Namespace) -> tuple[MiniGPT, Callable[[], Tensor]]
         tokens, targets = batch_of(task, arguments.sentence, arguments.rows)
     except (RunError, CheckpointError, ValueError, OSError) as error:
         raise CommandError(str(error)) from error
-    return model, lambda: cross_entropy(model(tokens), targets)
+
+    def loss() -> Tensor:
+        logits = model(tokens)
+        return cross_entropy(logits, targets)
+
+    return model, loss
 
 
 def batch_of(task: Task, sentence: str | None, rows: int) -> Batch:

@@ -16,11 +16,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     question.add_arguments(parser)
     parser.set_defaults(rows=1)
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all steps as one HTML file instead")
+    parser.add_argument("--check", action="store_true", help="only hold the gradients against central differences")
 
 
 def run(arguments: argparse.Namespace) -> int:
     model, loss = question.asked(arguments)
     stepper = probe.stepper(loss(), model)
+    if arguments.check:
+        console().print(stepper.check(loss))
+        return 0
     path = arguments.out
     if path is None and sys.stdin.isatty() and sys.stdout.isatty():
         stepper.run()

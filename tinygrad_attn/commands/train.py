@@ -106,7 +106,8 @@ def metered(arguments: argparse.Namespace, screen: Console, directory: RunDirect
         return None
     from ..probe import Recorder
 
-    recorder = Recorder(trainer.model, directory.path / "meters.jsonl", arguments.meters, on_alarm=screen.print)
+    path = directory.path / "meters.jsonl"
+    recorder = Recorder(trainer.model, path, arguments.meters, on_alarm=lambda alarm: screen.print(str(alarm)))
     trainer.around = recorder.at
     return recorder
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .events import event_writer
-from .loop import Trainer
+from .loop import LOOK_EVERY, NotFinite, Report, Trainer
 from .rundir import RunDirectory
 
 Show = Callable[[dict[str, Any]], None]  # called with each step's line of metrics.jsonl
@@ -21,23 +21,39 @@ class Interrupted(Exception):
 
 
 def train_in(directory: RunDirectory, trainer: Trainer, show: Show = lambda row: None) -> None:
-    """Train to the end inside ``directory.locked()``: metrics after each step, checkpoints when they are due.
+    """Train to the end inside ``directory.locked()``: metrics of each step, checkpoints when they are due.
+
+    On a GPU a step's numbers are read when somebody looks: reading each at once would wait for each step.
 
     Errors: Interrupted after Ctrl-C; NotFinite; CheckpointError."""
-    s, started, tokens = trainer.settings, time.perf_counter(), 0
-    with asked_to_stop() as stop, directory.metrics() as write, event_writer(directory.path, trainer.step) as event:
-        best = trainer.best
-        for report in trainer.steps():
-            tokens += s.batch * s.context
-            stopping = trainer.carrier.agreed(stop.is_set(), report.norm)
-            row = write(report, tokens / (time.perf_counter() - started))
+    s, started, first = trainer.settings, time.perf_counter(), trainer.step
+    unread: list[Report] = []
+
+    def read() -> None:
+        speed = (trainer.step - first) * s.batch * s.context / (time.perf_counter() - started)
+        for each in unread:
+            row = write(each, speed)
             event(row)
             show(row)
-            is_best, best = trainer.best < best, trainer.best
-            if is_best or report.step % s.save_every == 0 or report.step == s.steps or stopping:
-                directory.save(trainer, is_best)
-            if stopping and report.step < s.steps:
-                raise Interrupted(f"stopped after step {report.step}; go on with --resume")
+        unread.clear()
+
+    with asked_to_stop() as stop, directory.metrics() as write, event_writer(directory.path, trainer.step) as event:
+        best = trainer.best
+        try:
+            for report in trainer.steps():
+                unread.append(report)
+                stopping = trainer.carrier.agreed(stop.is_set(), report.norm)
+                is_best, best = trainer.best < best, trainer.best
+                saving = is_best or report.step % s.save_every == 0 or report.step == s.steps or stopping
+                if trainer.device == "cpu" or saving or report.evaluation is not None or report.step % LOOK_EVERY == 0:
+                    read()
+                if saving:
+                    directory.save(trainer, is_best)
+                if stopping and report.step < s.steps:
+                    raise Interrupted(f"stopped after step {report.step}; go on with --resume")
+        except NotFinite:
+            read()  # those steps went well
+            raise
 
 
 def follow(trainer: Trainer) -> None:
