@@ -67,7 +67,7 @@ def test_the_example() -> None:
         ({"run": "lab", "grid": {"experiment": ["tie"]}}, "experiment: expected one of variance"),
         ({"run": "train", "seeds": 2}, "task: run = 'train' needs one"),
         ({"run": "train", "seeds": 2, "fixed": {"task": "sort"}}, "task: expected one of agreement"),
-        ({"run": "train", "fixed": {"task": "copy"}, "grid": {"lr": [1e-3, -1]}}, "expected a positive lr and clip"),
+        ({"run": "train", "fixed": {"task": "copy"}, "grid": {"lr": [1e-3, -1]}}, "(in the cell task = copy, lr = -1.0)"),
         ({"run": "train", "fixed": {"task": "copy", "lr": float("nan")}, "seeds": 1}, "fixed.lr: expected a number, got nan"),
         ({"run": "train", "fixed": {"task": "copy", "keep": 3}, "seeds": 1}, "fixed.keep: unknown key"),
         ({"run": "successor", "grid": {"tie": ["vk"]}}, "tie: expected one of none, qk, kv, qkv, got 'vk'"),
