@@ -109,7 +109,7 @@ assert np.allclose(out.numpy(), [[0.53788, 2.19318], [1.46212, 0.80682]], atol=5
 # %%
 for scale in (1.0, 4.0, 16.0, 64.0):
     mixed, _ = ta.scaled_dot_product_attention(q, k, np.eye(2), scale=scale)
-    print(f"scale {scale:4g}:", mixed.numpy()[0].round(5))
+    print(say("scale", "escala"), f"{scale:4g}:", mixed.numpy()[0].round(5))
 assert np.allclose(mixed.numpy()[0], [0.0, 1.0])
 # %% [markdown] en
 # ## With the scale

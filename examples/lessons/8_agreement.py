@@ -103,21 +103,22 @@ exercise_2(answer)
 # %% [markdown] en
 # ## Training
 #
-# Batches of 64, Adam, 60 steps. Watch row 7 of weights and gradient: the gradient wakes up, is largest at position 6, the
+# Batches of 64, Adam, 60 steps. Watch row 7 of weights and gradient: the gradient wakes up, is soon largest at position 6, the
 # weight follows, and when the answers are right the gradient goes to sleep again. The held-out sentences ask for
 # verb-pronoun pairs that were never trained.
 # %% [markdown] es
 # ## Entrenamiento
 #
-# Lotes de 64, Adam, 60 pasos. Observa la fila 7 de pesos y gradiente: el gradiente despierta, es mayor en la posición 6, el
-# peso lo sigue y, cuando las respuestas son correctas, el gradiente vuelve a dormirse. Las frases reservadas preguntan por
-# pares de verbo y pronombre que nunca se entrenaron.
+# Lotes de 64, Adam, 60 pasos. Observa la fila 7 de pesos y gradiente: el gradiente despierta, pronto es mayor en la
+# posición 6, el peso lo sigue y, cuando las respuestas son correctas, el gradiente vuelve a dormirse. Las frases
+# reservadas preguntan por pares de verbo y pronombre que nunca se entrenaron.
 # %%
 def report(step, loss):
     if step % 12 == 0:
         weights, flow = inside()
-        print(f"{step:3}  loss {loss:.3f}  weights {weights[7].round(2)}")
-        print(f"                 gradient {(1000 * flow[7]).round(2)} / 1000")
+        print(f"{step:3}  {say('loss', 'pérdida')} {loss:.3f}")
+        print(f"     {say('weights ', 'pesos    ')} {weights[7].round(2)}")
+        print(f"     {say('gradient', 'gradiente')} {(1000 * flow[7]).round(2)} / 1000")
 
 
 learn(reader, task, seed=0, steps=60, on_step=report)

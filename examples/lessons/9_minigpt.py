@@ -138,7 +138,8 @@ for layer in range(2):
     weights = seen[f"blocks.{layer}.attn.weights"].value
     for head, meter in enumerate(ta.probe.meters(weights, keep)):
         place = say(f"block {layer}, head {head}", f"bloque {layer}, cabeza {head}")
-        print(f"{place}: H/log n {meter.entropy:.2f}, max {meter.largest:.2f}, dead {meter.dead:.0%}")
+        dead = say(f"{meter.dead:.0%} dead", f"{meter.dead:.0%} muertas")
+        print(f"{place}: H/log n {meter.entropy:.2f}, max {meter.largest:.2f}, {dead}")
 # en: and nothing comes from the future: the loss of the first place does not touch later embeddings
 # es: y nada viene del futuro: la pérdida del primer lugar no toca los embeddings posteriores
 model.zero_grad()

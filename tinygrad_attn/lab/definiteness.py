@@ -86,9 +86,9 @@ def rank_and_definiteness(
         rows,
         [
             say(
-                f"d_model {d_model}, {seeds} seeds; eigenvalues of (M + M^T)/2.  With tokens as rows the tied form is W W^T "
+                f"d_model {d_model}, seeds: {seeds}; eigenvalues of (M + M^T)/2.  With tokens as rows the tied form is W W^T "
                 f"({d_model} x {d_model}), not W^T W (d_k x d_k).",
-                f"d_model {d_model}, {seeds} semillas; autovalores de (M + M^T)/2.  Con filas por elemento la forma ligada es "
+                f"d_model {d_model}, semillas: {seeds}; autovalores de (M + M^T)/2.  Por filas, la forma ligada es "
                 f"W W^T ({d_model} x {d_model}), no W^T W (d_k x d_k).",
             )
         ],

@@ -98,8 +98,8 @@ def one_wide_or_four_narrow(
         rows,
         [
             say(
-                f"{seeds} seeds; four followers: guessing is right in 12.5%; whole word: held-out verb-pronoun pairs.",
-                f"{seeds} semillas; cuatro sucesores: al azar se acierta el 12.5%; palabra entera: pares reservados.",
+                f"seeds: {seeds}; four followers: guessing is right in 12.5%; whole word: held-out verb-pronoun pairs.",
+                f"semillas: {seeds}; cuatro sucesores: al azar se acierta el 12.5%; palabra entera: pares reservados.",
             )
         ],
         verdicts=verdicts,

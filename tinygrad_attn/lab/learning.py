@@ -61,8 +61,8 @@ def learning_with_and_without_scaling(
         rows,
         [
             say(
-                f"{seeds} seeds: mean and standard deviation; guessing is right in 12.5%. Stuck: wrong, and no gradient.",
-                f"{seeds} semillas: media y desviación típica; al azar se acierta el 12.5%. Atascada: errada y sin gradiente.",
+                f"seeds: {seeds}; mean and standard deviation; guessing is right in 12.5%. Stuck: wrong, and no gradient.",
+                f"semillas: {seeds}; media y desviación típica; al azar se acierta el 12.5%. Atascada: errada y sin gradiente.",
             )
         ],
         picture=Picture("step", "accuracy", by=("variant",), spread="spread", panel="d_k"),

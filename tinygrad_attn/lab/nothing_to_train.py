@@ -58,8 +58,8 @@ def parameter_free_and_learned(
         rows,
         [
             say(
-                f"{seeds} seeds, {steps} steps; guessing is right in 12.5%, the commonest label of the sequence in about 25%.",
-                f"{seeds} semillas, {steps} pasos; al azar se acierta el 12.5%, con la etiqueta más común un 25%.",
+                f"seeds: {seeds}; {steps} steps; guessing is right in 12.5%, the commonest label of the sequence in about 25%.",
+                f"semillas: {seeds}; {steps} pasos; al azar se acierta el 12.5%, con la etiqueta más común un 25%.",
             )
         ],
         verdicts=verdicts,

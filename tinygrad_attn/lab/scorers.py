@@ -66,9 +66,9 @@ def additive_dot_and_scaled(
         rows,
         [
             say(
-                f"{seeds} seeds, {steps} steps. Counts and clock: one batch of {BATCH} x {SYMBOLS} tokens; "
+                f"seeds: {seeds}; {steps} steps. Counts and clock: one batch of {BATCH} x {SYMBOLS} tokens; "
                 f"additive: {HIDDEN} hidden units.",
-                f"{seeds} semillas, {steps} pasos. Recuentos y reloj: un lote de {BATCH} x {SYMBOLS} elementos; "
+                f"semillas: {seeds}; {steps} pasos. Recuentos y reloj: un lote de {BATCH} x {SYMBOLS} elementos; "
                 f"aditiva: {HIDDEN} unidades ocultas.",
             )
         ],

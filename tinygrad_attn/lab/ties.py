@@ -84,7 +84,7 @@ def tied_and_independent(
             *accuracy_and_spread(say),
         ],
         rows,
-        [say(f"{seeds} seeds; guessing is right in 12.5%.", f"{seeds} semillas; al azar se acierta el 12.5%.")],
+        [say(f"seeds: {seeds}; guessing is right in 12.5%.", f"semillas: {seeds}; al azar se acierta el 12.5%.")],
         verdicts=verdicts,
         picture=Picture("step", "accuracy", by=("matrices",), spread="spread", panel="d_k"),
         main=lambda row: row["step"] in (steps // 2, steps),

@@ -73,7 +73,7 @@ def width_of_values(
             *accuracy_and_spread(say),
         ],
         rows,
-        [say(f"{seeds} seeds, {steps} steps.", f"{seeds} semillas, {steps} pasos.")],
+        [say(f"seeds: {seeds}; {steps} steps.", f"semillas: {seeds}; {steps} pasos.")],
         verdicts=verdicts,
         picture=Picture("d_v", "accuracy", spread="spread", log_x=True),
         say=say,

@@ -100,9 +100,9 @@ def agreement_over_seeds(
         rows,
         [
             say(
-                f"{seeds} seeds; head-mean weights of row 7 over 1,024 held-out sentences. sigma 0.02 for the ending; "
+                f"seeds: {seeds}; head-mean weights of row 7 over 1,024 held-out sentences. sigma 0.02 for the ending; "
                 "1/8 for the word (see the experiment heads).",
-                f"{seeds} semillas; pesos medios de la fila 7 en 1024 frases reservadas. sigma 0.02 para la terminación; "
+                f"semillas: {seeds}; pesos medios de la fila 7 en 1024 frases reservadas. sigma 0.02 para la terminación; "
                 "1/8 para la palabra (véase el experimento heads).",
             )
         ],
