@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -45,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code: 0 done, 1 a reader of our output left or some cells
     of a sweep failed, 2 wrong use, 130 interrupted."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):  # a terminal without a letter shows a ? for it: no reason to stop
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     parser = argparse.ArgumentParser("tinygrad-attn", description="Where does the gradient go in attention?")
     parser.add_argument("--version", action="version", version=f"tinygrad_attn {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)

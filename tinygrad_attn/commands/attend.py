@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+from rich.cells import cell_len
 
 from ..cli import CommandError
 from ..mode import no_grad, watching
@@ -18,7 +19,7 @@ from ..train.rundir import RunError
 from ..train.tasks import Ints, Task
 from .output import console
 
-SHADES = " ░▒▓█"  # a weight's fifth of [0, 1]
+SHADES, ASCII_SHADES = " ░▒▓█", " .:*#"  # a weight's fifth of [0, 1]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     for (layer, head), matrix in np.ndenumerate(np.empty(weights.shape[:2])):
         del matrix
         screen.print(f"\nlayer {layer}, head {head}   (row: who looks; column: at whom)", style="bold")
-        for line in drawn(weights[layer, head], words):
+        for line in drawn(weights[layer, head], words, SHADES if screen.encoding.startswith("utf") else ASCII_SHADES):
             screen.print(line, markup=False, no_wrap=True, overflow="crop")
     try:
         import matplotlib  # noqa: F401
@@ -73,7 +74,16 @@ def heads_of(model: MiniGPT, task: Task, sentence: str) -> tuple[np.ndarray, lis
     model.eval()
     with no_grad(), watching(watch):
         model(tokens[None])
-    return np.stack([found[layer] for layer in sorted(found)]), [task.vocabulary[i].replace("\n", "\\n") for i in tokens]
+    return np.stack([found[layer] for layer in sorted(found)]), [printable(task.vocabulary[i]) for i in tokens]
+
+
+def printable(token: str) -> str:
+    """A token as it can stand in a table or a picture.
+
+    >>> printable("he"), printable(chr(10)), printable(chr(0))
+    ('he', '\\\\n', '\\\\x00')
+    """
+    return token if token.isprintable() else repr(token)[1:-1]
 
 
 def row_of(task: Task) -> Ints:
@@ -83,7 +93,7 @@ def row_of(task: Task) -> Ints:
     return tokens[0, : asked + 1] if task.exact and task.between and asked else tokens[0, :32]
 
 
-def drawn(weights: np.ndarray, words: list[str]) -> list[str]:
+def drawn(weights: np.ndarray, words: list[str], shades: str = SHADES) -> list[str]:
     """One head's weights (n, n) as lines of shades: a darker cell is a larger weight.
 
     >>> for line in drawn(np.array([[1.0, 0.0], [0.3, 0.7]]), ["he", "___"]):
@@ -91,6 +101,9 @@ def drawn(weights: np.ndarray, words: list[str]) -> list[str]:
      he ██
     ___ ░░▓▓
     """
-    width = max(map(len, words))
-    level = np.minimum((weights * len(SHADES)).astype(int), len(SHADES) - 1)
-    return [f"{word:>{width}} {''.join(2 * SHADES[i] for i in row)}".rstrip() for word, row in zip(words, level)]
+    width = max(map(cell_len, words))  # of the terminal's cells: an emoji takes two
+    level = np.minimum((weights * len(shades)).astype(int), len(shades) - 1)
+    return [
+        f"{' ' * (width - cell_len(word))}{word} {''.join(2 * shades[i] for i in row)}".rstrip()
+        for word, row in zip(words, level)
+    ]
