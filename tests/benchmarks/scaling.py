@@ -43,7 +43,7 @@ VOCABULARY = 65
 Work = tuple[int, Callable[[], Any]]  # by how many ranks, and what each of them does
 GOALS = {"speed-up": 1.3, "model": 0.75}
 BUCKETS = 4  # of the variant that sends during backward
-ROUNDS, CALLS = {"seed": 12, "nano": 5, "wide": 2}, 4
+CALLS = {"seed": 8, "nano": 4, "wide": 3}  # in a row
 
 
 class Training:
@@ -134,7 +134,7 @@ def measure(path: Path, quick: bool) -> None:
             runs["rows all"] = (1, lambda one=one, batch=batch: one.part(batch))
             runs["rows half"] = (1, lambda one=one, batch=batch: one.part(batch // 2))
             runs["update"] = (1, lambda one=one: one.update())
-            samples = _in_turns(world, parts, runs, rounds=3 if quick else ROUNDS[name])
+            samples = _in_turns(world, parts, runs, CALLS[name], rounds=2 if quick else 6)
             pairs = list(zip(samples["overlap 2"], samples["step 2"]))
             found["configurations"][name] = {
                 "bytes": next(iter((whole or overlapped).values())).bytes,
@@ -158,15 +158,15 @@ def _nothing() -> None:
     """What a rank does that is not asked."""
 
 
-def _in_turns(world: Any, parts: dict[int, Any], runs: dict[str, Work], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each run: CALLS in each round.  The first call of a round, with its data out of the caches and its core
+def _in_turns(world: Any, parts: dict[int, Any], runs: dict[str, Work], calls: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds of each run: `calls` in each round.  The first call of a round, with its data out of the caches and its core
     given to others, is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for i in range(rounds):
         for name in list(runs)[:: -1 if i % 2 else 1]:
             ranks, work = runs[name]
             _asleep_until_all_are_here(world)
-            for call in range(CALLS + 1 if world.rank < ranks else 0):
+            for call in range(calls + 1 if world.rank < ranks else 0):
                 parts[ranks].Barrier()
                 start = time.perf_counter()
                 work()
