@@ -12,8 +12,8 @@ from ..backend import module_of, to_host
 from ..graph import Node
 from ..module import Module
 from ..tensor import Tensor
-from ..walk import Step, walk
-from .local import argument_names, called, ordered
+from ..walk import Step
+from .local import argument_names, called, every_step, ordered
 from .trace import Event
 
 
@@ -49,11 +49,9 @@ class Case:
         self._know_values()
         try:
             with np.errstate(all="ignore"):
-                for step in walk({root: module_of(self.loss._data).ones(root.shape, dtype=root.dtype)}, retain=True):
-                    kept = Step()
-                    kept.node, kept.gradient, kept.contributions = step.node, step.gradient, list(step.contributions)
-                    self.steps.append(kept)
-                    self.gradients[step.node] = kept.gradient
+                for step in every_step(root, module_of(self.loss._data).ones(root.shape, dtype=root.dtype)):
+                    self.steps.append(step)
+                    self.gradients[step.node] = step.gradient
         except RuntimeError as error:
             self.failure = error
         return self
@@ -76,14 +74,6 @@ class Case:
     def label(self, node: Node) -> str:
         """A name for messages: the parameter's, the given one, else the operation's."""
         return self.names.get(node) or called(node) or (node.op.name if node.op else f"a leaf of shape {tuple(node.shape)}")
-
-    def between(self, node: Node) -> set[Node]:
-        """The nodes on a way from `node` to the loss."""
-        found = {node}
-        for other in reversed(self.order):
-            if any(parent in found for parent in other.parents or ()):
-                found.add(other)
-        return found
 
 
 def named(params: Module | Mapping[str, Any] | Iterable[Any] | None) -> list[tuple[str, Any]]:

@@ -12,8 +12,9 @@ from ..attention import check_mask
 from ..backend import to_host
 from .case import Case
 from .finding import Finding, joined, line_of
+from .local import kept_by_name
 from .meters import meters
-from .site import Site, kept_by_name, sites
+from .site import Site, sites
 
 _DEAD = 0.95  # of a head's rows
 

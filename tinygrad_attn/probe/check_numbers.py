@@ -11,6 +11,7 @@ from ..backend import to_host
 from ..graph import Node
 from .case import Case
 from .finding import Finding, first_index, joined, line_of
+from .local import between
 
 _SETS_INFINITY = ("masked_fill", "where")  # a -inf that these write is meant
 
@@ -206,11 +207,11 @@ def _all_zero(case: Case) -> Iterator[Finding]:
 
 
 def _where_zero(case: Case, node: Node) -> Node:
-    between = case.between(node)
+    on_a_way = between(case.order, node)
     for step in case.steps:
-        if step.node not in between or not (to_host(step.gradient) != 0).any():
+        if step.node not in on_a_way or not (to_host(step.gradient) != 0).any():
             continue
-        sent = [c for c, parent in zip(step.contributions, step.node.parents or ()) if parent in between and c is not None]
+        sent = [c for c, parent in zip(step.contributions, step.node.parents or ()) if parent in on_a_way and c is not None]
         if sent and not any((to_host(c) != 0).any() for c in sent):
             return step.node
     return node

@@ -20,7 +20,7 @@ from ..show.table import number
 from ..tensor import Tensor
 from ..walk import walk
 from ..where import describe
-from .local import argument_names, called, node_of, ordered, pull
+from .local import argument_names, between, called, node_of, ordered, pull
 from .page import ProbeTable
 
 
@@ -113,39 +113,30 @@ def ledger(loss: Any, x: Any, gradient: Any = None) -> Ledger:
         raise RuntimeError("ledger: this is the loss itself")
     if source not in order:
         raise RuntimeError("ledger: the loss does not depend on this tensor")
-    between = _between(order, source)
+    on_a_way = between(order, source)
     seed = Tensor(np.ones(loss.shape) if gradient is None else gradient, dtype=loss.dtype, device=loss.device)._data
-    uses: dict[Node, list[Edge]] = {node: [] for node in between}
+    uses: dict[Node, list[Edge]] = {node: [] for node in on_a_way}
     total = None
     for step in walk({root: seed}, retain=True, until=frozenset([source])):
         if step.node is source:
             total = step.gradient
-        elif step.node in between:
+        elif step.node in on_a_way:
             for i, parent in enumerate(step.node.parents or ()):
-                if parent in between and step.contributions[i] is not None:
+                if parent in on_a_way and step.contributions[i] is not None:
                     uses[parent].append(Edge(step.node, i, step.contributions[i]))
     if total is None:
         raise RuntimeError("ledger: no gradient reaches this tensor: an operation on the way gives none")
-    routes = _distinct([_route(way, uses) for way in _ways(source, root, between, uses)])
+    routes = _distinct([_route(way, uses) for way in _ways(source, root, on_a_way, uses)])
     return Ledger(x.name or f"a tensor of shape {x.shape}", total, routes)
 
 
-def _between(order: list[Node], source: Node) -> set[Node]:
-    """The nodes on a way from `source` to the loss."""
-    found = {source}
-    for node in reversed(order):
-        if any(parent in found for parent in node.parents or ()):
-            found.add(node)
-    return found
-
-
-def _ways(source: Node, root: Node, between: set[Node], uses: dict[Node, list[Edge]]) -> list[list[Edge]]:
+def _ways(source: Node, root: Node, on_a_way: set[Node], uses: dict[Node, list[Edge]]) -> list[list[Edge]]:
     """Chains of uses from `source` to the first meeting; a fan-out on the way splits it."""
     finished, open_ways = [], [[edge] for edge in reversed(uses[source])]
     while open_ways:
         way = open_ways.pop()
         end = way[-1].consumer
-        meets = sum(parent in between for parent in end.parents or ()) > 1
+        meets = sum(parent in on_a_way for parent in end.parents or ()) > 1
         if meets or end is root or not uses[end]:
             finished.append(way)
         else:

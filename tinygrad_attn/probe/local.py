@@ -4,13 +4,14 @@ Nothing here runs hooks, fills ``.grad`` or releases anything: the graph is as b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..backend import module_of, to_host
 from ..graph import Node, Traced
-from ..walk import sum_to
+from ..walk import Step, sum_to, walk
 from ..where import describe
 
 
@@ -42,6 +43,33 @@ def ordered(root: Node, who: str) -> list[Node]:
         found.update(new)
         stack += new
     return sorted(found, key=lambda node: -node.made)  # a node is made after its parents
+
+
+def between(order: list[Node], node: Node) -> set[Node]:
+    """The nodes on a way from `node` to the first one of `order`, both included."""
+    found = {node}
+    for other in reversed(order):
+        if any(parent in found for parent in other.parents or ()):
+            found.add(other)
+    return found
+
+
+def every_step(root: Node, seed: Any) -> Iterator[Step]:
+    """The steps of backward from `root`, each an object of its own (``walk`` fills one anew)."""
+    for step in walk({root: seed}, retain=True):
+        kept = Step()
+        kept.node, kept.gradient, kept.contributions = step.node, step.gradient, list(step.contributions)
+        yield kept
+
+
+def kept_by_name(node: Node) -> dict[str, Any]:
+    """What the rules asked to keep, each name once."""
+    op = node.op
+    if op is None:
+        return {}
+    if op.joint is not None:
+        return dict(node.kept[0])
+    return {name: value for need, values in zip(op.needs, node.kept) for name, value in zip(need, values or ())}
 
 
 def pull(node: Node, gradient: Any, position: int | None = None, kept: Any = None) -> list[Any]:

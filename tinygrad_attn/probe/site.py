@@ -11,8 +11,10 @@ import numpy as np
 from ..backend import to_host
 from ..graph import Node
 from ..ops.matmul import _parsed
+from ..ops.softmax import softmax
 from .case import Case
 from .finding import line_of
+from .local import kept_by_name
 
 _PASSES = ("masked_fill", "where", "add", "sub", "mul", "div", "astype", "maximum", "minimum", "clip", "reshape")
 
@@ -74,16 +76,6 @@ def _is_mixed(case: Case, node: Node) -> bool:
         if name in ("mul", "masked_fill", "astype", "where", "div") and _is_mixed(case, consumer):
             return True
     return False
-
-
-def kept_by_name(node: Node) -> dict[str, Any]:
-    """What the rules kept, by name."""
-    op = node.op
-    if op is None:
-        return {}
-    if op.joint is not None:
-        return dict(node.kept[0])
-    return {name: value for need, values in zip(op.needs, node.kept) for name, value in zip(need, values or ())}
 
 
 def _explicit(case: Case, node: Node) -> Site:
@@ -178,10 +170,7 @@ def _fused(case: Case, node: Node) -> Site:
         if offset is not None:
             seen = seen & (np.arange(s.shape[-1]) <= np.arange(s.shape[-2])[:, None] + offset)
         s = np.where(seen, s, -np.inf)
-        top = np.where(np.isfinite(peak := s.max(axis=-1, keepdims=True, initial=-np.inf)), peak, 0.0)
-        e = np.exp(s - top)
-        total = e.sum(axis=-1, keepdims=True)
-        weights = e / np.where(total == 0, 1.0, total)
+        weights = softmax(s, -1)
     line = line_of(node)
     given = None if keep is None else np.asarray(to_host(keep))
     site = Site(node, weights, None, float(kept["scale"]), q.shape[-1], given, -1, line, line)

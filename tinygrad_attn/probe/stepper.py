@@ -14,9 +14,9 @@ from ..module import Module
 from ..show import Column
 from ..show.table import number
 from ..tensor import Tensor
-from ..walk import Step, walk
+from ..walk import Step
 from ..where import describe
-from .local import argument_names, called, node_of, ordered
+from .local import argument_names, called, every_step, kept_by_name, node_of, ordered
 from .moment import Moment, Share, local_jacobian
 from .page import ProbeTable
 from .rules import formulas, helpers
@@ -39,7 +39,7 @@ class Stepper:
         self._order = ordered(root, "stepper")
         self.params = dict(params.named_parameters()) if isinstance(params, Module) else dict(params or {})
         self._names = {tensor._node: name for name, tensor in self.params.items() if tensor._node is not None}
-        self._walk = walk({root: seed}, retain=True)
+        self._walk = every_step(root, seed)
         self._done: list[Step] = []
         self._place: dict[Node, int] = {}
         self._expected = self._count_uses()
@@ -60,10 +60,8 @@ class Stepper:
             step = next(self._walk, None)
             if step is None:
                 return False
-            kept = Step()
-            kept.node, kept.gradient, kept.contributions = step.node, step.gradient, list(step.contributions)
             self._place[step.node] = len(self._done)
-            self._done.append(kept)
+            self._done.append(step)
         return True
 
     # ------------------------------------------------------------------------ going about
@@ -244,13 +242,6 @@ def stepper(loss: Tensor, params: Module | Mapping[str, Tensor] | None = None, g
 
 
 def _kept(node: Node) -> list[tuple[str, Any]]:
-    """(name, value) of what the rules asked for, each once."""
-    op, found = node.op, {}
-    if op is None:
-        return []
-    if op.joint is not None:
-        found = dict(node.kept[0])
-    else:
-        for need, values in zip(op.needs, node.kept):
-            found.update(zip(need, values or ()))
-    return [(name, to_host(value) if hasattr(value, "dtype") else value) for name, value in found.items() if value is not None]
+    """(name, value) of what the rules asked for."""
+    found = {name: value for name, value in kept_by_name(node).items() if value is not None}
+    return [(name, to_host(value) if hasattr(value, "dtype") else value) for name, value in found.items()]
