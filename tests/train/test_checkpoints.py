@@ -74,7 +74,17 @@ def test_a_foreign_or_missing_checkpoint(finished: RunDirectory, tmp_path: Path)
         load(tmp_path / "none.safetensors")
     for left in finished.saved():
         left.unlink()
-    assert resumed(finished).step == 0  # as after a kill before the first checkpoint
+    metrics = finished.path / "metrics.jsonl"
+    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:2]))
+    assert resumed(finished).step == 0  # as after a kill before the first checkpoint, which was due at step 2
+
+
+def test_checkpoints_that_are_gone_are_not_begun_again(finished: RunDirectory) -> None:
+    for path in finished.checkpoints.iterdir():
+        path.unlink()
+    with pytest.raises(CheckpointError, match="no checkpoint, though step 6 was reached; put them back"):
+        resumed(finished)
+    assert len(finished.measured()) == 6  # nothing is forgotten
 
 
 def test_damaged_settings(finished: RunDirectory) -> None:

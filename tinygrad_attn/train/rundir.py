@@ -109,7 +109,7 @@ class RunDirectory:
             raise RunError(f"{self.path / 'run.json'} is damaged: {why}; {ways}") from None
 
     def resume(self, trainer: Trainer) -> None:
-        """Put `trainer` where the last checkpoint stood (where there is none: at the start), and forget what was
+        """Put `trainer` where the last checkpoint stood (where none was due yet: at the start), and forget what was
         measured after it.  Errors: CheckpointError, with the way out; nothing is changed then."""
         last = self.last()
         if last is not None:
@@ -117,6 +117,11 @@ class RunDirectory:
                 restore(trainer, last)
             except CheckpointError as error:
                 raise CheckpointError(f"{error}\nTo go on from the checkpoint before it, move {last} away") from error
+        elif rows := [row for row in self.measured() if row["step"] > trainer.settings.save_every]:
+            raise CheckpointError(
+                f"{self.checkpoints}: no checkpoint, though step {rows[-1]['step']} was reached; put them back, or train again "
+                "in another folder with --out"
+            )
         self._forget_after(trainer.step)
 
     def _forget_after(self, step: int) -> None:
