@@ -58,6 +58,8 @@ def one_wide_or_four_narrow(
     def versus(task: str) -> str:
         return f"{percent(mean[task, 4])} / {percent(mean[task, 1])}"
 
+    found = mean[WORDS_SMALL, 4] > 0.9
+    stuck = say(": there all heads turn to the verb, saturate, and stay", ": todas miran al verbo, se saturan y no salen de él")
     verdicts = [
         Verdict(
             say(
@@ -80,11 +82,9 @@ def one_wide_or_four_narrow(
                 "Four heads find the verb and the pronoun by themselves.",
                 "Cuatro cabezas hallan por sí solas verbo y pronombre.",
             ),
-            say(
-                f"{percent(mean[WORDS_SMALL, 4])} from sigma 0.02: there all heads turn to the verb, saturate, and stay",
-                f"{percent(mean[WORDS_SMALL, 4])} desde sigma 0.02: todas miran al verbo, se saturan y no salen de él",
-            ),
-            mean[WORDS_SMALL, 4] > 0.9,
+            say(f"{percent(mean[WORDS_SMALL, 4])} from sigma 0.02", f"{percent(mean[WORDS_SMALL, 4])} desde sigma 0.02")
+            + ("" if found else stuck),
+            found,
         ),
     ]
     return LabTable(

@@ -95,6 +95,11 @@ def _verdicts(
     final = {key: float(np.mean(values)) for key, values in last.items()}
     start = [table.column("stuck", d_k=d_k, variant="unscaled", step=0)[0] for d_k in widths]
     small = table.column("stuck", d_k=widest, variant="unscaled, sigma 0.02", step=0)[0]
+    stopped = final[widest, "unscaled"] < 2 / LABELS
+    why = say(
+        ": slower, not stopped, because the live rows share W_Q and W_K with the stuck ones",
+        ": más lento, no parado, pues las filas vivas comparten W_Q y W_K con las atascadas",
+    )
     behind = f"{percent(final[widest, 'scaled'])} / {percent(final[widest, 'unscaled'])}"
     return [
         Verdict(
@@ -116,12 +121,11 @@ def _verdicts(
                 "Sin el escalado el modelo deja de aprender adónde mirar.",
             ),
             say(
-                f"at d_k = {widest} it still reaches {percent(final[widest, 'unscaled'])}: slower, not stopped, because the "
-                "live rows share W_Q and W_K with the stuck ones",
-                f"con d_k = {widest} aún llega al {percent(final[widest, 'unscaled'])}: más lento, no parado, pues las filas "
-                "vivas comparten W_Q y W_K con las atascadas",
-            ),
-            final[widest, "unscaled"] < 2 / LABELS,
+                f"at d_k = {widest} it reaches {percent(final[widest, 'unscaled'])}",
+                f"con d_k = {widest} llega al {percent(final[widest, 'unscaled'])}",
+            )
+            + ("" if stopped else why),
+            stopped,
         ),
         Verdict(
             say("Starting from sigma 0.02 hides the saturation.", "Comenzar con sigma 0.02 oculta la saturación."),

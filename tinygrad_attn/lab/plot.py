@@ -20,7 +20,7 @@ def draw(table: LabTable, picture: Picture) -> Figure:
     split: list[Any] = [None] if picture.panel is None else list(dict.fromkeys(row[picture.panel] for row in table.rows))
     columns = min(len(split), 2)
     lines = -(-len(split) // columns)
-    figure = Figure(figsize=(6.4, 4.4 if lines == 1 else 3.0 * lines + 0.8), dpi=160, layout="constrained")
+    figure = Figure(figsize=(5.4, 3.8 if lines == 1 else 2.7 * lines + 0.8), dpi=160, layout="constrained")
     every = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     groups = list(dict.fromkeys(tuple(row[key] for key in picture.by) for row in table.rows))
     for axes, value in zip(every.ravel(), split):
@@ -37,7 +37,7 @@ def draw(table: LabTable, picture: Picture) -> Figure:
         axes.set_xlabel(titles[picture.x] + units.get(picture.x, ""), color=QUIET)
     for axes in every[:, 0]:
         axes.set_ylabel(titles[picture.y] + units.get(picture.y, ""), color=QUIET)
-    figure.suptitle(table.title, x=0.01, ha="left", color=INK, weight="bold", fontsize=12)
+    figure.suptitle(table.title, x=0.01, ha="left", color=INK, weight="bold", fontsize=11)
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels()):

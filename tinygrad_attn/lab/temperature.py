@@ -152,14 +152,16 @@ def soft_dictionary(
         )
         on_step(i + 1, len(temperatures))
     cold, hot = rows[-1], rows[0]
+    within = all(row["within"] for row in rows)
+    bound = say("within the bound", "dentro de la cota") if within else say("beyond the bound", "fuera de la cota")
     verdicts = [
         Verdict(
             say("A hard lookup is the limit of low temperature.", "La búsqueda exacta es el límite de baja temperatura."),
             say(
-                f"d[{key!r}] = {DICTIONARY[key]:g}, found {cold['found']:.6f} at T = {cold['temperature']:g}, within the bound",
-                f"d[{key!r}] = {DICTIONARY[key]:g}, hallado {cold['found']:.6f} con T = {cold['temperature']:g}, según la cota",
+                f"d[{key!r}] = {DICTIONARY[key]:g}, found {cold['found']:.6f} at T = {cold['temperature']:g}, {bound}",
+                f"d[{key!r}] = {DICTIONARY[key]:g}, hallado {cold['found']:.6f} con T = {cold['temperature']:g}, {bound}",
             ),
-            cold["error"] < 1e-2 and all(row["within"] for row in rows),
+            cold["error"] < 1e-2 and within,
         ),
         Verdict(
             say("A hot lookup is the mean of all values.", "Una búsqueda caliente es la media de todos los valores."),
@@ -178,7 +180,7 @@ def soft_dictionary(
         rows,
         [
             " ".join(f"{name}: {value:g}" for name, value in DICTIONARY.items()),
-            say(f"Means over {seeds} sets of random unit keys.", f"Medias de {seeds} juegos de claves unitarias al azar."),
+            say(f"seeds: {seeds}; means over random unit keys.", f"semillas: {seeds}; medias con claves unitarias al azar."),
         ],
         verdicts=verdicts,
         picture=Picture("temperature", "found", log_x=True),

@@ -58,9 +58,11 @@ def _experiment(question: str, table: LabTable, say: Speaker) -> str:
         kind, sign = ("holds", "✓") if verdict.holds else ("fails", "✗")
         verdicts += f"<li class={kind}><span aria-hidden=true>{sign}</span> {html.escape(verdict.text(say))}</li>"
     numbers = replace(table, verdicts=())._repr_html_().replace("<h2>", "<h3>").replace("</h2>", "</h3>")
+    numbers = numbers.replace("<div class=scroll>", "<div class=scroll tabindex=0>")  # the keyboard scrolls it, too
     picture = f"<figure>{inline(table.plot(), table.title)}</figure>" if table.picture is not None else ""
     return (
-        f"<h2>{html.escape(question)}</h2><ul class=verdicts>{verdicts}</ul><div class=grid><div>{numbers}</div>{picture}</div>"
+        f"<h2>{html.escape(question)}</h2><ul class=verdicts>{verdicts}</ul>"
+        f'<div class="grid lab"><div>{numbers}</div>{picture}</div>'
     )
 
 
