@@ -14,6 +14,7 @@ from rich.console import Console
 from tinygrad_attn.cli import main
 from tinygrad_attn.commands.attend import drawn
 from tinygrad_attn.commands.output import progress
+from tinygrad_attn.show.table import Table
 
 
 def test_a_terminal_without_letters_for_it_is_no_reason_to_stop(tmp_path: Path) -> None:
@@ -37,3 +38,13 @@ def test_the_bar_of_a_narrow_terminal_shows_step_loss_and_time_left() -> None:
         update(1500, "loss 2.4966  0:01:23 left  17,000 tokens/s")
     last = screen.file.getvalue().rpartition("1500/2000")[2]  # type: ignore[attr-defined]
     assert "loss 2.4966  0:01:23 left" in last
+
+
+def test_a_table_stays_under_the_bar_until_another_takes_its_place() -> None:
+    screen = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    with progress(screen, "training", 3) as update:
+        update(1, "", Table("Heads at step 1", [], []))
+        update(2, "")
+        update(3, "", Table("Heads at step 3", [], []))
+    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert shown.rstrip().rpartition("3/3")[2].count("Heads at step 3") == 1

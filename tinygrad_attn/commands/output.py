@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..cli import CommandError
@@ -24,17 +25,32 @@ def console(quiet: bool = False, plain: bool = False) -> Console:
 
 
 @contextmanager
-def progress(on: Console, what: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """A progress bar while the block runs; gives `update(done, text)`.  In a pipe: nothing, a bar is no text."""
+def progress(on: Console, what: str, total: int) -> Iterator[Callable[..., None]]:
+    """A progress bar while the block runs; gives `update(done, text, below=None)`, where `below` is a table that stays
+    under the bar until another takes its place.  In a pipe: nothing, a bar is no text."""
     if not on.is_terminal or on.quiet:
-        yield lambda done, text: None
+        yield lambda done, text, below=None: None
         return
     narrow = on.width < 70
     said = [MofNCompleteColumn(), TextColumn("{task.fields[text]}")]
     columns = said if narrow else [TextColumn("{task.description}"), BarColumn(bar_width=30), *said, TimeElapsedColumn()]
-    with Progress(*columns, console=on) as bar:
+    with _Bar(*columns, console=on) as bar:
         task = bar.add_task(what, total=total, text="")
-        yield lambda done, text: bar.update(task, completed=done, text=text)
+
+        def update(done: int, text: str, below: Any = None) -> None:
+            bar.below = below or bar.below
+            bar.update(task, completed=done, text=text)
+
+        yield update
+
+
+class _Bar(Progress):
+    below: Any = None
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        if self.below is not None:
+            yield self.below
 
 
 def folder(path: Path) -> Path:

@@ -175,20 +175,24 @@ def _headline(trainer: Trainer) -> str:
 
 @contextmanager
 def _shown(screen: Console, trainer: Trainer, recorder: Any = None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A progress bar in a terminal; a line for each look at the held-out rows everywhere."""
-    first = trainer.step
+    """A progress bar in a terminal, with a row for each head under it; a line for each look at the held-out rows
+    everywhere (and the heads, where there is no bar)."""
+    first, metered = trainer.step, 0
     started = time.perf_counter()
     with progress(screen, "training", trainer.settings.steps) as update:
 
         def show(row: dict[str, Any]) -> None:
-            done = row["step"]
+            nonlocal metered
+            done, heads = row["step"], None
+            if recorder is not None and len(recorder.rows) > metered:
+                heads, metered = recorder.table(), len(recorder.rows)
             left = (time.perf_counter() - started) / max(done - first, 1) * (trainer.settings.steps - done)
             speed = f"{row['tokens_per_second']:,.0f} tokens/s"
-            update(done, f"loss {row['loss']:.4f}  {timedelta(seconds=round(left))} left  {speed}")
+            update(done, f"loss {row['loss']:.4f}  {timedelta(seconds=round(left))} left  {speed}", heads)
             if "held_out_loss" in row:
                 exact = f", {row['held_out_accuracy']:.1%} of rows all right" if trainer.task.exact else ""
                 screen.print(f"step {done}: loss {row['loss']:.4f}; held out {row['held_out_loss']:.4f}{exact}")
-                if recorder is not None and recorder.rows:
+                if recorder is not None and recorder.rows and not screen.is_terminal:
                     screen.print(recorder.table())
 
         yield show
