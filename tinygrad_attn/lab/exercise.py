@@ -8,6 +8,7 @@ question(5)     ✓ Right.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ class Exercise:
 
     def _equal(self, answer: Any, other: Any) -> bool:
         if isinstance(other, str):
-            return isinstance(answer, str) and answer.strip().casefold() == other.casefold()
+            return isinstance(answer, str) and _bare(answer) == _bare(other)
         try:
             given, wanted = np.asarray(answer, dtype=float), np.asarray(other, dtype=float)
         except (TypeError, ValueError):
@@ -67,3 +68,12 @@ class Exercise:
             return False
         close = np.isclose(given.ravel(), wanted.ravel(), rtol=self.tolerance, atol=self.tolerance * 1e-3)
         return bool(close.all())
+
+
+def _bare(word: str) -> str:
+    """A word as it is compared: without capitals, accents and outer spaces.
+
+    >>> _bare(" Sí ")
+    'si'
+    """
+    return "".join(c for c in unicodedata.normalize("NFD", word.strip().casefold()) if not unicodedata.combining(c))
