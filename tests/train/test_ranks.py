@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tinygrad_attn.probe import read_history
 from tinygrad_attn.train.checkpoint import load
 from tinygrad_attn.train.rundir import RunDirectory
 
@@ -233,6 +234,7 @@ def alive(pid: int) -> bool:
     [
         (4, ["--batch", "3"], "4 workers cannot share 3 rows; take fewer workers or ranks"),
         (2, ["--workers", "4"], "8 workers cannot share 6 rows"),
+        (2, ["--workers", "0"], "--workers: expected at least 1, got 0"),
         (2, ["--resume"], "has no run.json"),
         (2, [":", "-n", "1", sys.executable, "-m", "tinygrad_attn", "train", "copy", *SMALL, "--seed", "1"],
          "ranks disagree: seed 0 on rank 0 and 1 on rank 2; start all of them alike"),
@@ -243,6 +245,13 @@ def test_ranks_that_cannot_work_together(tmp_path: Path, ranks: int, flags: list
     said = finished(process)
     assert process.returncode == 2 and said.count("tinygrad-attn train: ") == 1 and message in said
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_meters_read_the_rows_of_rank_0(tmp_path: Path) -> None:
+    process = train(2, tmp_path, "--steps", "4", "--meters", "2")
+    assert "Saturation" in finished(process) and process.returncode == 0
+    rows = read_history(tmp_path / "meters.jsonl")
+    assert [(row["step"], row["rows"]) for row in rows] == [(0, 3 * 15), (2, 3 * 15)]  # (a first token has no choice)
 
 
 def test_mixed_versions_stop_at_the_start(tmp_path: Path) -> None:
