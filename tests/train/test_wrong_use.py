@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 from train.running import SMALL, equal, undisturbed
 
 from tinygrad_attn.cli import main
-from tinygrad_attn.train import rundir
+from tinygrad_attn.train import checkpoint, rundir
+from tinygrad_attn.train.checkpoint import CheckpointError
 from tinygrad_attn.train.loop import NotFinite, Trainer
 from tinygrad_attn.train.run import train_in
 from tinygrad_attn.train.rundir import RunDirectory
-from tinygrad_attn.train.settings import preset, task_of
+from tinygrad_attn.train.settings import Settings, preset, task_of
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,22 @@ def test_a_damaged_best_checkpoint_names_the_other(tmp_path: Path, capsys: pytes
     assert main(["sample", str(directory.path)]) == 2
     assert "truncated" in (said := capsys.readouterr().err) and "--last takes the last checkpoint" in said
     assert main(["sample", str(directory.path), "--last"]) == 0
+
+
+def test_a_checkpoint_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = finished(tmp_path)
+    trainer = Trainer(*task_of(directory.settings()))
+    directory.resume(trainer)
+    with monkeypatch.context() as newer:
+        newer.setattr(checkpoint, "FORMAT", 2)
+        directory.save(trainer)
+    with pytest.raises(CheckpointError, match="its format is 2, this version of tinygrad_attn reads 1: use the version that"):
+        directory.resume(trainer)
+    with monkeypatch.context() as newer:
+        newer.setattr(Settings, "to_dict", lambda self: {**asdict(self), "rotary": True})
+        directory.save(trainer)
+    with pytest.raises(CheckpointError, match="from another version of tinygrad_attn: unknown settings: rotary"):
+        directory.resume(trainer)
 
 
 def test_a_finished_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
