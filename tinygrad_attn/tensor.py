@@ -214,6 +214,11 @@ class Tensor(Operators, Traced):
             parts.append("requires_grad=True" if self._node.op is None else f"op={self._node.op.name}")
         return ", ".join(part for part in parts if part) + ")"
 
+    def _repr_html_(self) -> str:
+        from .show.notebook import array_html
+
+        return array_html(to_host(self._data), self.name or "Tensor")
+
 
 def checked_dtype(array: Array) -> Array:
     """`array`, if a Tensor may hold it: real numbers of at most 64 bits."""

@@ -51,7 +51,7 @@ class Picture:
     unit: str | None = None
 
 
-@dataclass
+@dataclass(repr=False)
 class LabTable(Table):
     """A table that says what it means: printed, drawn in a notebook, plotted, written as CSV.
 

@@ -22,7 +22,7 @@ class Column:
     left: bool = False
 
 
-@dataclass
+@dataclass(repr=False)
 class Table:
     """Rows of values (full precision) and how to write them.
 
@@ -62,6 +62,15 @@ class Table:
         pads = [str.ljust if column.left else str.rjust for column in self.columns]
         body = ["  ".join(pad(cell, width) for pad, cell, width in zip(pads, row, widths)).rstrip() for row in cells]
         return "\n".join([self.title, *body, *self.notes])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from ..probe.page import table_html
+
+        return table_html(self)
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """The same for a terminal: rich calls this when the table is printed on a rich console."""
