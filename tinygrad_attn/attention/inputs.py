@@ -14,6 +14,8 @@ from ..tensor import Tensor
 
 def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     """Each value as a Tensor of floats, on the device of the first that is one already; integers become float32."""
+    if all([isinstance(x, Tensor) and x._data.dtype.kind == "f" for x in values]):
+        return values
     like = next((x for x in values if isinstance(x, Traced)), None)
     device = like.device if isinstance(like, Tensor) else None
     given = (x if isinstance(x, Tensor) else Tensor(x, device=device) for x in values)
@@ -35,10 +37,11 @@ def keys_fit(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ValueError(f"{name}: expected q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); {_shapes(q, k, v)}")
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(f"{name}: expected k and v with the same number of keys n_k; {_shapes(q, k, v)}")
-    try:
-        np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
-    except ValueError:
-        raise ValueError(f"{name}: expected batch and head axes that broadcast; {_shapes(q, k, v)}") from None
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:  # (asking NumPy costs 2 us of an 8 x 8 attention's 50)
+        try:
+            np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+        except ValueError:
+            raise ValueError(f"{name}: expected batch and head axes that broadcast; {_shapes(q, k, v)}") from None
 
 
 def _shapes(q: Tensor, k: Tensor, v: Tensor) -> str:
@@ -47,6 +50,8 @@ def _shapes(q: Tensor, k: Tensor, v: Tensor) -> str:
 
 def scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
     """(..., n_q, n_k)"""
+    if q.shape[:-2] == k.shape[:-2]:
+        return (*q.shape[:-1], k.shape[-2])
     return (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
 
 
