@@ -14,7 +14,7 @@ from ..tensor import Tensor
 
 def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     """Each value as a Tensor of floats, on the device of the first that is one already; integers become float32."""
-    if all([isinstance(x, Tensor) and x._data.dtype.kind == "f" for x in values]):
+    if all(isinstance(x, Tensor) and x._data.dtype.kind == "f" for x in values):
         return values
     like = next((x for x in values if isinstance(x, Traced)), None)
     device = like.device if isinstance(like, Tensor) else None
