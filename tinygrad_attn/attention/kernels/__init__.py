@@ -14,7 +14,7 @@ broadcast; each gradient has the shape and dtype of its input.
                    and over the keys, that gives what the weights there are multiplied with, broadcastable to
                    (..., r, c).  Backward asks again and must be given the same numbers.
 
-What a query may not see counts as absent, in value and gradient, even where it is NaN or inf.  A query
+What a query may not see counts as absent, in value and gradient, even where it is NaN or inf (on the CPU).  A query
 that sees nothing gives 0, with gradient 0.
 
 Files, easy first: plain (the formula, exact), careful (its walk), problem (shapes and tiles),
