@@ -156,7 +156,8 @@ def test_sums_of_another_device_go_through_the_host() -> None:
 
 def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
     """Stopped by SIGTERM (as a scheduler does) with 3 ranks, finished by 2 with a thread each more: same batches."""
-    flags = ["--steps", "300", "--save-every", "1000", "--eval-every", "1000", "--dtype", "float64"]
+    # (2,000 steps: the signal takes its time to reach all ranks, and on an idle machine 300 were over before it came)
+    flags = ["--steps", "2000", "--save-every", "5000", "--eval-every", "5000", "--dtype", "float64"]
     assert "2 worker(s)" in finished(train(2, tmp_path / "whole", *flags))
     process = train(3, tmp_path / "parts", *flags)
     wait_for_lines(tmp_path / "parts", process, 20)
@@ -166,7 +167,7 @@ def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path) -> None:
     last = directory.last()
     assert process.returncode != 0 and last is not None  # stopped where all ranks were, with a checkpoint
     step = load(last)[1]["step"]
-    assert 20 <= step == directory.measured()[-1]["step"] < 300
+    assert 20 <= step == directory.measured()[-1]["step"] < 2000
     said = finished(train(2, tmp_path / "parts", "--resume", "--workers", "2"))
     assert f"4 worker(s), on from step {step}" in " ".join(said.split())
     (rows, weights), (whole_rows, whole_weights) = results(tmp_path / "parts"), results(tmp_path / "whole")
