@@ -7,7 +7,7 @@ A rule takes g = dL/d(out) and gives dL/d(argument).  It names what it needs, an
 import numpy as np
 
 import tinygrad_attn as ta
-from tinygrad_attn.ops.elementwise import exp
+from tinygrad_attn.autodiff.ops.elementwise import exp
 
 
 # softplus(x) = log(1 + e^x), a smooth relu.  Its derivative is 1 / (1 + e^-x).

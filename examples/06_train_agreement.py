@@ -10,8 +10,8 @@ as a module to import.
 import numpy as np
 
 import tinygrad_attn as ta
-from tinygrad_attn.mode import watching
-from tinygrad_attn.train.agreement import VOCABULARY, agreement, decode
+from tinygrad_attn.autodiff.mode import watching
+from tinygrad_attn.tasks.agreement import VOCABULARY, agreement, decode
 
 SEED, D_MODEL, HEADS = 0, 64, 4
 task = agreement(SEED)

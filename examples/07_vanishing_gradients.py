@@ -10,8 +10,8 @@ and hide all this until training has made them grow.
 import numpy as np
 
 import tinygrad_attn as ta
+from tinygrad_attn.autodiff.mode import watching
 from tinygrad_attn.lab.vanishing import EXPLANATION, table, vanishing
-from tinygrad_attn.mode import watching
 
 # First one attention by itself, unscaled (scale=1.0) and scaled (the default).
 rng = np.random.default_rng(0)

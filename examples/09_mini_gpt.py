@@ -7,7 +7,7 @@ and spaces in the right places.  ``tinygrad-attn train text`` is the same with c
 import numpy as np
 
 import tinygrad_attn as ta
-from tinygrad_attn.train.text import Text
+from tinygrad_attn.tasks.text import Text
 
 CONTEXT, BATCH, STEPS = 48, 16, 400
 task = Text(seed=0, context=CONTEXT)

@@ -5,6 +5,7 @@ The draws are the same in every run; ``pytest --hypothesis-profile explore`` loo
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # toy matrices: a second BLAS thread only waits for the first
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it: output in a pipe is tested as it is without
 
 from hypothesis import settings
 

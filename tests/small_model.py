@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tinygrad_attn as ta
-from tinygrad_attn.module import Module
+from tinygrad_attn.nn.module import Module
 
 
 def sequences(vocab: int, count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

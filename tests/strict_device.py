@@ -294,6 +294,6 @@ module.linalg = _Module("linalg", np.linalg)
 
 def register() -> None:
     """Make the device known: ``ta.Tensor(..., device="strict")``."""
-    from tinygrad_attn.backend import register_device
+    from tinygrad_attn.autodiff.arrays import register_device
 
     register_device("strict", lambda: module)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tinygrad_attn as ta
-from tinygrad_attn.graph import Op
+from tinygrad_attn.autodiff.graph import Op
 
 OPTIONAL = {"cupy", "marimo", "matplotlib", "torch", "mpi4py", "dask", "tensorboard"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

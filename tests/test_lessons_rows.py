@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lesson_rows import ROWS
 
-from tinygrad_attn.cli import COMMANDS
+from tinygrad_attn.cli.main import COMMANDS
 from tinygrad_attn.lab.catalogue import EXPERIMENTS
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +25,7 @@ def exists(place):
     if kind == "lab":
         return name in EXPERIMENTS and callable(EXPERIMENTS[name].load())
     if kind == "command":
-        return name in COMMANDS and (ROOT / "tinygrad_attn" / f"{COMMANDS[name].module.replace('.', '/')}.py").exists()
+        return name in COMMANDS and (ROOT / "tinygrad_attn" / "cli" / f"{COMMANDS[name].module}.py").exists()
     path, _, test = place.partition("::")
     path, _, text = path.partition("#")
     file = ROOT / path

@@ -3,7 +3,9 @@
 A small reverse-mode autodiff framework on NumPy or CuPy.  Read it in this order: graph.py (what is
 recorded), ops/ (the chain rule, one line per rule), walk.py (backward), tensor.py, attention/."""
 
-from . import nn, optim, testing
+import sys
+
+from . import nn, optim
 from .attention import (
     additive_attention,
     attention_block,
@@ -14,10 +16,11 @@ from .attention import (
     row_statistics,
     scaled_dot_product_attention,
 )
-from .backward import Step, grad, steps
-from .derivatives import hvp, jacobian, jvp
-from .draws import manual_seed
-from .functions import (
+from .autodiff import testing
+from .autodiff.backward import Step, grad, steps
+from .autodiff.create import arange, from_dlpack, ones, randn, zeros
+from .autodiff.derivatives import hvp, jacobian, jvp
+from .autodiff.functions import (
     abs,
     add,
     add_at,
@@ -81,13 +84,16 @@ from .functions import (
     var,
     where,
 )
-from .making import arange, from_dlpack, ones, randn, zeros
-from .mode import enable_grad, no_grad, scope
-from .module import Module
-from .operation import op
-from .tensor import Tensor
+from .autodiff.mode import enable_grad, no_grad, scope
+from .autodiff.operation import op
+from .autodiff.random import manual_seed
+from .autodiff.tensor import Tensor
+from .moved import OldPaths
+from .nn.module import Module
 
 __version__ = "0.1.0"
+
+sys.meta_path.append(OldPaths())
 
 
 def __getattr__(name: str) -> object:

@@ -22,8 +22,8 @@ import numpy as np
 import tinygrad_attn as ta
 from tinygrad_attn.lab.exercise import Exercise
 from tinygrad_attn.lab.words import speaker
-from tinygrad_attn.train.agreement import agreement, decode, encode
-from tinygrad_attn.train.reader import Reader, attention, examine, learn
+from tinygrad_attn.tasks.agreement import agreement, decode, encode
+from tinygrad_attn.tasks.reader import Reader, attention, examine, learn
 
 LANGUAGE = "es" if "es" in sys.argv[1:] else "en"
 say = speaker(LANGUAGE)

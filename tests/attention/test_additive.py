@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tinygrad_attn as ta
-from tinygrad_attn.mode import watching
+from tinygrad_attn.autodiff.mode import watching
 
 rng = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ from attention_written_out import leaf, textbook
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tinygrad_attn as ta
-from tinygrad_attn.mode import watching
+from tinygrad_attn.autodiff.mode import watching
 
 rng = np.random.default_rng(0)
 

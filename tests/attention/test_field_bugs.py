@@ -87,7 +87,7 @@ def test_case_j4_d_v_is_not_d_k():
 
 def test_case_j5_dropout_on_weights(monkeypatch):
     """p = [.5, .3, .2], kept [1, 0, 1], rate 0.2: the weights shown are those before dropout."""
-    from tinygrad_attn.attention import pattern
+    from tinygrad_attn.attention import dropout as pattern
 
     monkeypatch.setattr(pattern, "bits", lambda *_: np.array([[2**32 - 1, 0, 2**32 - 1]], np.uint32))
     v, scores = leaf([[1.0], [2], [4]]), leaf(np.log([[0.5, 0.3, 0.2]]))

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinygrad_attn as ta
-from tinygrad_attn.mode import watching
-from tinygrad_attn.testing import check_grads
+from tinygrad_attn.autodiff.mode import watching
+from tinygrad_attn.autodiff.testing import check_grads
 
 RNG = np.random.default_rng(0)
 

@@ -53,9 +53,9 @@ def batch(configuration: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 def ours(configuration: tuple[int, ...], threads: int) -> Callable[[], Any]:
     from tinygrad_attn.nn import MiniGPT
     from tinygrad_attn.optim import AdamW
+    from tinygrad_attn.tasks.letters import Batch
     from tinygrad_attn.train.allocator import keep_freed_memory
     from tinygrad_attn.train.gradient import BatchGradient, scaled_and_clipped
-    from tinygrad_attn.train.tasks import Batch
     from tinygrad_attn.train.workers import Threads, one_thread_blas, sensible_workers
 
     vocab_size, context, d_model, n_heads, n_layers, rows = configuration

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinygrad_attn.cli import main
+from tinygrad_attn.cli.main import main
 from tinygrad_attn.lab.catalogue import EXPERIMENTS, experiment
 from tinygrad_attn.lab.result import LabTable
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from wide import wide
 
 import tinygrad_attn as ta
-from tinygrad_attn.mode import watching
+from tinygrad_attn.autodiff.mode import watching
 from tinygrad_attn.nn.sample import pick
 
 GPT = ta.nn.MiniGPT

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from wide import tokens, wide
 
 import tinygrad_attn as ta
-from tinygrad_attn.mode import watching
+from tinygrad_attn.autodiff.mode import watching
 
 MHA = ta.nn.MultiHeadAttention
 

@@ -83,7 +83,7 @@ def test_large_jacobians_are_summed_up():
 
 
 def test_rules_are_read_from_their_source():
-    from tinygrad_attn.ops import elementwise, softmax
+    from tinygrad_attn.autodiff.ops import elementwise, softmax
 
     assert formulas(elementwise.div.op) == [("dL/dx", "g / y"), ("dL/dy", "-g * out / y")]
     assert formulas(softmax.softmax.op)[0][1].startswith("def _softmax_rule")
@@ -97,7 +97,7 @@ def test_rules_are_read_from_their_source():
 
 def test_a_fused_operation_shows_its_reference():
     from tinygrad_attn.attention.fused import fused
-    from tinygrad_attn.ops.norm import layer_norm
+    from tinygrad_attn.autodiff.ops.norm import layer_norm
 
     assert any("centred / sqrt" in text for text in helpers(layer_norm.op))
     assert any("scores = wide_q @ wide_k.mT" in text for text in helpers(fused.op))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tinygrad_attn as ta
-from tinygrad_attn import draws, probe
+from tinygrad_attn import probe
+from tinygrad_attn.autodiff import random as draws
 
 D_V, KEYS, CALLS, ROWS = 16, 16, 100, 20  # 2,000 rows; keys drawn anew for every 20
 

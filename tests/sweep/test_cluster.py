@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 import tinygrad_attn
-from tinygrad_attn.cli import main
+from tinygrad_attn.cli.main import main
 from tinygrad_attn.sweep.plan import read
 from tinygrad_attn.sweep.run import work
 

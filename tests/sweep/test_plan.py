@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tinygrad_attn.cli import main
+from tinygrad_attn.cli.main import main
 from tinygrad_attn.sweep.kinds import KINDS, keys_of
 from tinygrad_attn.sweep.plan import Plan, PlanError, plan, read
 from tinygrad_attn.sweep.run import kept, work

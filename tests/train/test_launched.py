@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tinygrad_attn.cli import main
-from tinygrad_attn.train.code import code, differences
+from tinygrad_attn.cli.main import main
 from tinygrad_attn.train.ranks import LAUNCHERS, launched
+from tinygrad_attn.train.versions import code, differences
 
 
 @pytest.fixture(autouse=True)

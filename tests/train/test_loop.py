@@ -11,10 +11,10 @@ import pytest
 
 import tinygrad_attn as ta
 from tinygrad_attn.nn import MiniGPT
+from tinygrad_attn.tasks.letters import IGNORED, Batch
 from tinygrad_attn.train.gradient import BatchGradient, keys, scaled_and_clipped
 from tinygrad_attn.train.loop import NotFinite, Trainer
 from tinygrad_attn.train.settings import preset, task_of
-from tinygrad_attn.train.tasks import IGNORED, Batch
 from tinygrad_attn.train.workers import Threads, share
 
 TINY: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 2, "batch": 7, "warmup": 2, "eval_every": 1000}
@@ -217,7 +217,7 @@ def test_j5_dropout_is_off_in_evaluation() -> None:
 
 
 def test_dropout_follows_the_place_in_the_batch() -> None:
-    from tinygrad_attn.mode import drawing
+    from tinygrad_attn.autodiff.mode import drawing
 
     x = ta.ones((6, 4, 3))
     with drawing(keys(3, 9, 0)):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from train.running import SMALL, command, equal, start, undisturbed, wait_for_step
 
-from tinygrad_attn.cli import main
+from tinygrad_attn.cli.main import main
 from tinygrad_attn.train.checkpoint import load
 from tinygrad_attn.train.loop import Trainer
 from tinygrad_attn.train.run import train_in

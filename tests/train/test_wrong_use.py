@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from train.running import SMALL, equal, undisturbed
 
-from tinygrad_attn.cli import main
+from tinygrad_attn.cli.main import main
 from tinygrad_attn.train import checkpoint, rundir
 from tinygrad_attn.train.checkpoint import CheckpointError
 from tinygrad_attn.train.loop import NotFinite, Trainer

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from ..mode import seen
-from ..ops.activation import tanh
-from ..ops.choice import where
-from ..ops.shape import expand_dims
-from ..tensor import Tensor
+from ..autodiff.mode import seen
+from ..autodiff.ops.activation import tanh
+from ..autodiff.ops.choice import where
+from ..autodiff.ops.shape import expand_dims
+from ..autodiff.tensor import Tensor
+from .absent import all_finite, pairs, without_unseen
+from .checks import as_tensors, bias_of, float32, keys_fit, scores_shape
+from .dropout import pattern_of
 from .explicit import weigh
-from .hidden import all_finite, pairs, without_unseen
-from .inputs import as_tensors, bias_of, float32, keys_fit, scores_shape
 from .masks import Causal, causal_offset, checked, visible
-from .pattern import pattern_of
 
 
 def additive_attention(

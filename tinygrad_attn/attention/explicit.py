@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import Array
-from ..mode import seen
-from ..ops.elementwise import astype
-from ..ops.mask import masked_fill
-from ..ops.softmax import softmax
-from ..tensor import Tensor
-from .hidden import all_finite, pairs, seen_mix, seen_scores
-from .inputs import bias_of, float32, scale_of, scores_shape, tensors
+from ..autodiff.arrays import Array
+from ..autodiff.mode import seen
+from ..autodiff.ops.elementwise import astype
+from ..autodiff.ops.mask import masked_fill
+from ..autodiff.ops.softmax import softmax
+from ..autodiff.tensor import Tensor
+from .absent import all_finite, pairs, seen_mix, seen_scores
+from .checks import bias_of, float32, scale_of, scores_shape, tensors
+from .dropout import Pattern, pattern_of
 from .masks import Causal, causal_offset, checked, visible
-from .pattern import Pattern, pattern_of
 
 
 def scaled_dot_product_attention(

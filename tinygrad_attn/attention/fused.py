@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..backend import Array
-from ..graph import Traced
-from ..mode import current, enable_grad, no_grad
-from ..operation import op
-from ..tensor import Tensor
+from ..autodiff.arrays import Array
+from ..autodiff.graph import Traced
+from ..autodiff.mode import current, enable_grad, no_grad
+from ..autodiff.operation import op
+from ..autodiff.tensor import Tensor
 from . import kernels
+from .checks import bias_of, scale_of, scores_shape, tensors
+from .dropout import Pattern, pattern_of
 from .explicit import attend
-from .inputs import bias_of, scale_of, scores_shape, tensors
 from .masks import Causal, causal_offset, checked
-from .pattern import Pattern, pattern_of
 
 
 def _reference(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .inputs import broadcasts_to
+from .checks import broadcasts_to
 from .masks import on_host
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import Array, is_array, module_of, to_host
-from ..operands import plain
-from .inputs import broadcasts_to
+from ..autodiff.arrays import Array, is_array, module_of, to_host
+from ..autodiff.dtypes import plain
+from .checks import broadcasts_to
 
 Causal = bool | str
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..attention import scaled_dot_product_attention
-from ..mode import watching
+from ..autodiff.mode import watching
+from ..autodiff.tensor import Tensor
 from ..show.table import Column, number, percent
-from ..tensor import Tensor
 from .columns import yes_or_no
 from .result import LabTable, Picture, Progress, Verdict, quiet
 from .words import speaker

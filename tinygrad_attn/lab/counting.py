@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Node
-from ..tensor import Tensor
+from ..autodiff.graph import Node
+from ..autodiff.tensor import Tensor
 
 
 class Count(NamedTuple):

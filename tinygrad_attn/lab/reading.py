@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..functions import cross_entropy, softmax
+from ..autodiff.functions import cross_entropy, softmax
 from ..show.table import Column, Table, number
 from ..show.trace import Seen, trace
-from ..train.agreement import agreement, encode
-from ..train.reader import STEPS, Exam, Reader, attention, examine, learn
+from ..tasks.agreement import agreement, encode
+from ..tasks.reader import STEPS, Exam, Reader, attention, examine, learn
 
 SENTENCE = "I work , you work , he ___"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..probe.page import table_html
+from ..show.page import table_html
 from ..show.table import Column, Table
 from .words import Speaker
 

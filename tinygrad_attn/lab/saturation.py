@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..functions import softmax
+from ..autodiff.functions import softmax
+from ..autodiff.tensor import Tensor
 from ..probe.meters import rows as meters_of
 from ..show.table import Column, number, percent
-from ..tensor import Tensor
 from .columns import yes_or_no
 from .result import LabTable, Picture, Progress, Verdict, quiet
 from .words import speaker

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..functions import cross_entropy
+from ..autodiff.functions import cross_entropy
+from ..autodiff.tensor import Tensor
 from ..show.table import Column, number, percent
-from ..tensor import Tensor
 from ..train.workers import one_thread_blas
 from .columns import accuracy_and_spread
 from .counting import count

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..attention import additive_attention, scaled_dot_product_attention
-from ..functions import cross_entropy
-from ..mode import no_grad, watching
-from ..module import Module
-from ..ops.shape import reshape, swapaxes
+from ..autodiff.functions import cross_entropy
+from ..autodiff.mode import no_grad, watching
+from ..autodiff.ops.shape import reshape, swapaxes
+from ..autodiff.tensor import Tensor
+from ..nn.module import Module
 from ..optim import SGD
-from ..tensor import Tensor
 from ..train.workers import one_thread_blas
 
 SYMBOLS, LABELS = 16, 8

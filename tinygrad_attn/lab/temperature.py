@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..attention import scaled_dot_product_attention
-from ..functions import softmax
+from ..autodiff.functions import softmax
 from ..probe.meters import rows as meters_of
 from ..show.table import Column, number
 from .result import LabTable, Picture, Progress, Verdict, quiet

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from ..attention import scaled_dot_product_attention
-from ..mode import watching
+from ..autodiff.mode import watching
+from ..autodiff.tensor import Tensor
 from ..probe.meters import rows as meters_of
 from ..show.table import Column, Table, number, percent
-from ..tensor import Tensor
 from ..train.workers import one_thread_blas
 
 KEYS, D_V, D_MODEL = 16, 16, 64

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..functions import cross_entropy
+from ..autodiff.functions import cross_entropy
 from ..optim import Adam
 from ..show.table import Column, percent
-from ..train.agreement import ASKED_AT, VERB_AT, agreement
-from ..train.reader import Exam, Reader, examine
+from ..tasks.agreement import ASKED_AT, VERB_AT, agreement
+from ..tasks.reader import Exam, Reader, examine
 from ..train.workers import one_thread_blas
 from .result import LabTable, Progress, Verdict, mean_and_spread, quiet
 from .words import speaker

@@ -16,14 +16,14 @@ import numpy as np
 
 from ..attention import fused_attention, scaled_dot_product_attention
 from ..attention.masks import Causal
-from ..making import zeros
-from ..module import Module
-from ..operands import plain
-from ..ops.shape import broadcast_to, expand_dims, reshape, split, swapaxes
-from ..tensor import Tensor
+from ..autodiff.create import zeros
+from ..autodiff.dtypes import plain
+from ..autodiff.ops.shape import broadcast_to, expand_dims, reshape, split, swapaxes
+from ..autodiff.tensor import Tensor
 from .cache import KVCache
 from .init import GPT_SIGMA, gaussian
 from .layers import Seed, source
+from .module import Module
 
 _TIES = {None: (), "qk": ("W_K",), "kv": ("W_V",), "qkv": ("W_K", "W_V")}
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..attention.masks import Causal
-from ..module import Module
-from ..ops.activation import gelu
-from ..ops.mask import dropout as drop
-from ..tensor import Tensor
+from ..autodiff.ops.activation import gelu
+from ..autodiff.ops.mask import dropout as drop
+from ..autodiff.tensor import Tensor
 from .attention import MultiHeadAttention
 from .cache import KVCache
 from .init import GPT_SIGMA, source
 from .layers import LayerNorm, Linear, Seed
+from .module import Module
 
 
 class MLP(Module):

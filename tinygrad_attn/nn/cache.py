@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..ops.shape import concatenate
-from ..tensor import Tensor
+from ..autodiff.ops.shape import concatenate
+from ..autodiff.tensor import Tensor
 
 
 class KVCache:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..module import Module
 from .attention import MultiHeadAttention
+from .module import Module
 
 
 class Row(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .tensorfile import read_tensors
+from ..files.tensors import read_tensors
 
 _PREFIX = "transformer."
 _OF_BLOCK = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..draws import generator
-from ..tensor import Tensor
+from ..autodiff.random import generator
+from ..autodiff.tensor import Tensor
 
 GPT_SIGMA = 0.02  # the width that GPT-2 uses for every matrix: small scores, nearly uniform attention
 

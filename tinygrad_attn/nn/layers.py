@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..making import ones, zeros
-from ..module import Module
-from ..ops.affine import affine
-from ..ops.index import embedding
-from ..ops.mask import dropout
-from ..ops.norm import layer_norm
-from ..tensor import Tensor
+from ..autodiff.create import ones, zeros
+from ..autodiff.ops.affine import affine
+from ..autodiff.ops.index import embedding
+from ..autodiff.ops.mask import dropout
+from ..autodiff.ops.norm import layer_norm
+from ..autodiff.tensor import Tensor
 from .init import gaussian, source
+from .module import Module
 
 Seed = int | np.random.Generator | None
 

@@ -12,19 +12,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..mode import no_grad
-from ..module import Module
-from ..operands import plain
-from ..ops.index import getitem
-from ..ops.loss import cross_entropy
-from ..ops.mask import dropout as drop
-from ..tensor import Tensor
+from ..autodiff.dtypes import plain
+from ..autodiff.mode import no_grad
+from ..autodiff.ops.index import getitem
+from ..autodiff.ops.loss import cross_entropy
+from ..autodiff.ops.mask import dropout as drop
+from ..autodiff.tensor import Tensor
+from ..files.tensors import read_tensors, write_tensors
 from .block import Block
 from .cache import KVCache
 from .init import GPT_SIGMA, source
 from .layers import Embedding, LayerNorm, Linear, Seed
+from .module import Module
 from .sample import continued
-from .tensorfile import read_tensors, write_tensors
 
 _KIND = "tinygrad_attn.MiniGPT"
 

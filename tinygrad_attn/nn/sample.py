@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..operands import plain
+from ..autodiff.dtypes import plain
 
 if TYPE_CHECKING:
     from .minigpt import MiniGPT

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..backend import module_of
-from ..operands import widened
-from ..tensor import Tensor
+from ..autodiff.arrays import module_of
+from ..autodiff.dtypes import widened
+from ..autodiff.tensor import Tensor
 from .flat import listed
 
 

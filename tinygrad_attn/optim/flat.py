@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..backend import Array, device_of, module_of
-from ..module import Module
-from ..tensor import Tensor
+from ..autodiff.arrays import Array, device_of, module_of
+from ..autodiff.tensor import Tensor
+from ..nn.module import Module
 
 
 class FlatParameters:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import Array, to_host
-from ..tensor import Tensor
+from ..autodiff.arrays import Array, to_host
+from ..autodiff.tensor import Tensor
 from .flat import FlatParameters, grouped, listed
 
 _BLOCK = 1 << 15  # entries: values, gradient, moments and scratch of a block fit the L2 cache together

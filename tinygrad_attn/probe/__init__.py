@@ -10,14 +10,14 @@
     doctor     what is wrong here: where, why it matters, what to change
 """
 
-from .doctor import doctor
-from .finding import Finding, Report
+from .compare import Twin, compare
+from .doctor.examine import doctor
+from .doctor.finding import Finding, Report
 from .ledger import Ledger, ledger
 from .lens import Form, Lens, form, lens
 from .meters import Meter, meters
 from .recorder import Alarm, Recorder, meters_table, read_history
 from .small import KINDS
 from .stepper import Stepper, stepper
-from .twin import Twin, compare
 from .watch import watch
 from .zeros import zeros

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend import to_host
-from ..graph import Node
+from ..autodiff.arrays import to_host
+from ..autodiff.graph import Node
+from ..autodiff.origin import describe
+from ..autodiff.tensor import Tensor
+from ..autodiff.walk import walk
 from ..show import Column
+from ..show.page import ProbeTable
 from ..show.table import number
-from ..tensor import Tensor
-from ..walk import walk
-from ..where import describe
 from .local import argument_names, between, called, node_of, ordered, pull
-from .page import ProbeTable
 
 
 class Edge(NamedTuple):

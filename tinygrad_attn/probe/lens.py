@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import to_host
-from ..module import Module
+from ..autodiff.arrays import to_host
+from ..nn.module import Module
 from ..show import Column
+from ..show.page import ProbeTable
 from ..show.table import number, percent
-from .page import ProbeTable
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import module_of, to_host
-from ..graph import Node, Traced
-from ..walk import Step, sum_to, walk
-from ..where import describe
+from ..autodiff.arrays import module_of, to_host
+from ..autodiff.graph import Node, Traced
+from ..autodiff.origin import describe
+from ..autodiff.walk import Step, sum_to, walk
 
 
 def node_of(loss: Any, who: str) -> Node:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backend import module_of, to_host
+from ..autodiff.arrays import module_of, to_host
 
 
 class Rows(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import to_host
-from ..graph import Node
+from ..autodiff.arrays import to_host
+from ..autodiff.graph import Node
 from .local import jacobian, pull
 from .small import row_norms
 
@@ -156,7 +156,7 @@ def local_jacobian(node: Node, position: int, gradient: Any) -> Jacobian | None:
 
 
 def _like(gradient: Any, g: np.ndarray) -> Any:
-    from ..backend import module_of
+    from ..autodiff.arrays import module_of
 
     return module_of(gradient).asarray(g)
 

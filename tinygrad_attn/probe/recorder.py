@@ -10,13 +10,13 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any, NamedTuple
 
-from ..lines import keep_lines, whole_lines
-from ..mode import current, watching
-from ..module import Module
+from ..autodiff.mode import current, watching
+from ..files.jsonl import keep_lines, whole_lines
+from ..nn.module import Module
 from ..show import Column
+from ..show.page import ProbeTable
 from ..show.table import number, percent
 from .meters import DEAD_BELOW, Meter, Rows, meter, rows
-from .page import ProbeTable
 from .watch import heads_by_path
 
 

@@ -10,13 +10,13 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from ..graph import Op
+from ..autodiff.graph import Op
 
 
 def formulas(op: Op) -> list[tuple[str, str]]:
     """(what it gives, how) for each rule of `op`; a joint rule is one entry with the whole function.
 
-    >>> from tinygrad_attn.ops.elementwise import mul
+    >>> from tinygrad_attn.autodiff.ops.elementwise import mul
     >>> formulas(mul.op)
     [('dL/dx', 'g * y'), ('dL/dy', 'g * x')]
     """

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..autodiff.tensor import Tensor
 from ..show import Column
+from ..show.page import ProbeTable
 from ..show.table import number, percent
-from ..tensor import Tensor
-from .page import ProbeTable
 from .visit import Visit
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import to_host
+from ..autodiff.arrays import to_host
 
 NONZERO, STRUCTURAL, UNDERFLOW, ROUNDING, UNTOLD = range(5)
 KINDS = ("nonzero", "structural", "underflow", "rounding", "untold")

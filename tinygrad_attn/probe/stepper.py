@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import module_of, to_host
-from ..graph import Node
-from ..module import Module
+from ..autodiff.arrays import module_of, to_host
+from ..autodiff.graph import Node
+from ..autodiff.origin import describe
+from ..autodiff.tensor import Tensor
+from ..autodiff.walk import Step
+from ..nn.module import Module
 from ..show import Column
+from ..show.page import ProbeTable
 from ..show.table import number
-from ..tensor import Tensor
-from ..walk import Step
-from ..where import describe
 from .local import argument_names, called, every_step, kept_by_name, node_of, ordered
 from .moment import Moment, Share, local_jacobian
-from .page import ProbeTable
 from .rules import formulas, helpers
 
 

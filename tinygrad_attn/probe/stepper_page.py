@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from .page import as_json, page
+from ..show.page import as_json, page
 from .stepper_words import in_language
 
 if TYPE_CHECKING:

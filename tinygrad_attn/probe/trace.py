@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import recorders
-from ..graph import Op, Traced, calling_line
-from ..tensor import Tensor
-from ..where import describe
+from ..autodiff import recording as recorders
+from ..autodiff.graph import Op, Traced, calling_line
+from ..autodiff.origin import describe
+from ..autodiff.tensor import Tensor
 
 
 @dataclass

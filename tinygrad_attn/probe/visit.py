@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import to_host
-from ..ops.softmax import softmax
-from ..tensor import Tensor
+from ..autodiff.arrays import to_host
+from ..autodiff.ops.softmax import softmax
+from ..autodiff.tensor import Tensor
 from .small import Spread, kinds_of_zero, log_softmax_gradient, row_norms, spread
 
 PER_HEAD = frozenset({"q", "k", "v", "scores", "scaled", "masked", "weights", "mix"})  # names of attention: (..., heads, n, d)

@@ -8,11 +8,11 @@ from functools import lru_cache
 from threading import get_ident
 from typing import Any
 
-from ..graph import calling_line
-from ..mode import current, watching
-from ..module import Module
-from ..tensor import Tensor
-from ..where import describe
+from ..autodiff.graph import calling_line
+from ..autodiff.mode import current, watching
+from ..autodiff.origin import describe
+from ..autodiff.tensor import Tensor
+from ..nn.module import Module
 from .seen import Seen, _miss
 from .visit import BEFORE_SOFTMAX, PER_HEAD, Passage, Visit
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import module_of, to_host
-from ..graph import Node
-from ..mode import enable_grad, watching
-from ..tensor import Tensor
-from ..walk import walk
+from ..autodiff.arrays import module_of, to_host
+from ..autodiff.graph import Node
+from ..autodiff.mode import enable_grad, watching
+from ..autodiff.tensor import Tensor
+from ..autodiff.walk import walk
 from .local import node_of, ordered, pull
 from .small import KINDS, kinds_of_zero
 

@@ -68,7 +68,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from ..probe.page import table_html
+        from .page import table_html
 
         return table_html(self)
 

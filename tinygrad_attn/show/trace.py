@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import to_host
-from ..mode import watching
-from ..tensor import Tensor
+from ..autodiff.arrays import to_host
+from ..autodiff.mode import watching
+from ..autodiff.tensor import Tensor
 
 
 @dataclass

@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ..train.code import code, differences
+from ..train.versions import code, differences
 
 PATIENCE = 5.0  # seconds until a scheduler must have answered
 WORKERS_WITHIN = 30.0  # seconds until a scheduler must have a worker

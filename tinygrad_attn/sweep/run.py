@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
-from ..train.code import code, differences
+from ..train.versions import code, differences
 from ..train.workers import one_thread_blas
 from .kinds import KINDS
 from .plan import Cell, Plan

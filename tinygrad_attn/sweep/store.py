@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..files.lock import taken
 from ..lab.result import mean_and_spread
 from ..show.table import Column, Table, number
-from ..train.lock import taken
 from .plan import Cell, Plan
 
 Outcome = dict[str, Any]  # results: {name: number}, or error: text; seconds; code

@@ -1,1 +1,1 @@
-"""Training: tasks as data, and (to come) the loop around them."""
+"""Training: settings, the loop, threads and ranks that share a batch, checkpoints and the folder of a run."""

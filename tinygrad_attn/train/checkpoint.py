@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..nn.tensorfile import read_tensors, write_tensors
+from ..files.tensors import read_tensors, write_tensors
 from .loop import Trainer
 from .settings import Settings
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import module_of
-from ..graph import Node, Traced
-from ..mode import drawing
-from ..module import Module
-from ..ops.loss import cross_entropy
-from ..tensor import Tensor
-from ..walk import walk
+from ..autodiff.arrays import module_of
+from ..autodiff.graph import Node, Traced
+from ..autodiff.mode import drawing
+from ..autodiff.ops.loss import cross_entropy
+from ..autodiff.tensor import Tensor
+from ..autodiff.walk import walk
+from ..nn.module import Module
 
 
 def first_bad(model: Module, tokens: Any, targets: Any, draws: Callable[[], Any]) -> str:

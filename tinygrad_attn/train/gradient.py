@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import Array, fresh, module_of
-from ..graph import Node
-from ..mode import drawing
-from ..module import Module
-from ..ops.loss import cross_entropy
+from ..autodiff.arrays import Array, fresh, module_of
+from ..autodiff.graph import Node
+from ..autodiff.mode import drawing
+from ..autodiff.ops.loss import cross_entropy
+from ..autodiff.walk import walk
+from ..nn.module import Module
 from ..optim import Optimizer
-from ..walk import walk
-from .tasks import IGNORED, Batch
+from ..tasks.letters import IGNORED, Batch
 from .workers import Carrier, share
 
 Rows = Callable[[int, int], Batch]  # (first row of the batch, how many) -> the rows

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import Array, fresh, module_of, to_host
-from ..mode import no_grad
-from ..ops.loss import cross_entropy
+from ..autodiff.arrays import Array, fresh, module_of, to_host
+from ..autodiff.mode import no_grad
+from ..autodiff.ops.loss import cross_entropy
 from ..optim import warmup_cosine
+from ..tasks.letters import IGNORED, Batch, Task
 from .allocator import keep_freed_memory
 from .finite import first_bad
 from .gradient import BatchGradient, keys, reduced, scaled_and_clipped
 from .settings import Settings, model_of, optimizer_of
-from .tasks import IGNORED, Batch, Task
 from .workers import Carrier, Threads, one_thread_blas, share
 
 LOOK_EVERY = 20  # steps between looks at the loss on a GPU: each one waits for it

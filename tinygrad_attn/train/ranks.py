@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..backend import Array, module_of, to_host
+from ..autodiff.arrays import Array, module_of, to_host
 from ..optim import Optimizer
 from .workers import Threads
 

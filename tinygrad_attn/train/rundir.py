@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..lines import keep_lines, whole_lines
+from ..files.jsonl import keep_lines, whole_lines
+from ..files.lock import taken
 from .checkpoint import CheckpointError, restore, save
-from .lock import taken
 from .loop import Report, Trainer
 from .settings import Settings, UnknownSettings
 

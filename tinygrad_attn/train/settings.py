@@ -7,8 +7,8 @@ from typing import Any
 
 from ..nn import MiniGPT
 from ..optim import AdamW
-from .tasks import AgreementRows, Copy, Induction, Reverse, Task
-from .text import Text
+from ..tasks.letters import AgreementRows, Copy, Induction, Reverse, Task
+from ..tasks.text import Text
 
 
 class UnknownSettings(ValueError):

@@ -15,7 +15,7 @@ from contextvars import copy_context
 from typing import Protocol, TypeVar
 
 from ..attention.kernels import threads as kernel_threads
-from ..backend import Array
+from ..autodiff.arrays import Array
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backend import module_of
+from ...autodiff.arrays import module_of
 
 Array = Any
 Index = tuple[slice, ...]  # one slice per leading axis: which heads a tile holds

@@ -1,0 +1,75 @@
+"""The command line: ``tinygrad-attn COMMAND``, the same as ``python -m tinygrad_attn COMMAND``.
+
+A command is a module with ``add_arguments(parser)`` and ``run(arguments) -> exit code``.  Adding one is
+one line in COMMANDS.  Only the module of the command that was asked for is imported, so the help and a
+typing error answer at once, and a command may need an extra that others do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .. import __version__
+
+
+class Command(NamedTuple):
+    module: str  # in this room
+    summary: str  # the line in the help
+
+
+COMMANDS = {
+    "demo": Command("demo", "train an attention block, see its gradients, break it on purpose (under a minute)"),
+    "train": Command("train", "train a small GPT on agreement, copy, reverse, induction or text"),
+    "sample": Command("sample", "let a trained model go on with a text"),
+    "attend": Command("attend", "where each head of a trained model looks in a sentence"),
+    "inspect": Command("inspect", "score gradients, saturation and bilinear form of each head of a trained model"),
+    "step": Command("step", "walk backward through a trained model, node by node"),
+    "doctor": Command("doctor", "what is wrong with a trained model's gradient flow, and what to change"),
+    "report": Command("report", "one offline HTML page about a trained model's attention, or about the experiments"),
+    "play": Command("play", "the live page: type a sentence, turn the knobs (needs the extra `play`)"),
+    "lab": Command("lab", "experiments that answer one question each; without a name: the list"),
+    "sweep": Command("sweep", "a grid of experiments or trainings on a Dask cluster"),
+}
+
+
+class CommandError(Exception):
+    """Something the user can put right: printed as one line, exit code 2."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit code: 0 done, 1 a reader of our output left or some cells
+    of a sweep failed, 2 wrong use, 130 interrupted."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):  # a terminal without a letter shows a ? for it: no reason to stop
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    parser = argparse.ArgumentParser("tinygrad-attn", description="Where does the gradient go in attention?")
+    parser.add_argument("--version", action="version", version=f"tinygrad_attn {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    for name, command in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=command.summary, description=command.summary)
+        if name == chosen:
+            module = importlib.import_module(f".{command.module}", __package__)
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    arguments = parser.parse_args(argv)
+    try:
+        code = int(arguments.run(arguments) or 0)
+        sys.stdout.flush()
+        return code
+    except CommandError as error:
+        print(f"tinygrad-attn {arguments.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # `tinygrad-attn demo | head`: nobody reads on, and Python must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,65 @@
+"""What commands share about their output: a console, a progress bar, a folder to write to."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .main import CommandError
+
+
+def console(quiet: bool = False, plain: bool = False) -> Console:
+    """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet.
+    plain: this is no terminal, though it may look like one."""
+    terminal = False if plain else None  # None: rich finds out
+    screen = Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False)  # (markup eats a path's [brackets])
+    screen.soft_wrap = not screen.is_terminal and "COLUMNS" not in os.environ  # a pipe has no width: lines stay whole
+    return screen
+
+
+@contextmanager
+def progress(on: Console, what: str, total: int) -> Iterator[Callable[..., None]]:
+    """A progress bar while the block runs; gives `update(done, text, below=None)`, where `below` is a table that stays
+    under the bar until another takes its place.  In a pipe: nothing, a bar is no text."""
+    if not on.is_terminal or on.quiet:
+        yield lambda done, text, below=None: None
+        return
+    narrow = on.width < 70
+    said = [MofNCompleteColumn(), TextColumn("{task.fields[text]}")]
+    columns = said if narrow else [TextColumn("{task.description}"), BarColumn(bar_width=30), *said, TimeElapsedColumn()]
+    with _Bar(*columns, console=on) as bar:
+        task = bar.add_task(what, total=total, text="")
+
+        def update(done: int, text: str, below: Any = None) -> None:
+            bar.below = below or bar.below
+            bar.update(task, completed=done, text=text)
+
+        yield update
+
+
+class _Bar(Progress):
+    below: Any = None
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        if self.below is not None:
+            yield self.below
+
+
+def folder(path: Path) -> Path:
+    """`path` as a folder that can be written to, made if need be.
+
+    Errors: CommandError that says why it cannot (before any work is lost)."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise CommandError(f"cannot write to {path}: {error.strerror or error}; choose another folder with --out") from None
+    return path

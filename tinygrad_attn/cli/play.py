@@ -1,0 +1,70 @@
+"""``tinygrad-attn play [RUN]``: the live page, on this machine only."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+
+from rich.console import Console
+
+from ..lab.words import LANGUAGES
+from .main import CommandError
+from .output import console, progress
+
+PORT = 2718
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", nargs="?", type=Path, metavar="RUN", help="a run's folder; without: a model trained now")
+    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default {PORT}")
+    parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language of the page (default en)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        import marimo  # noqa: F401
+    except ImportError:
+        raise CommandError("the live page needs marimo: pip install marimo, or this package with [play]") from None
+    from ..pages.play.server import HOST, free, serve
+
+    port = arguments.port
+    if not 1 <= port <= 65535:
+        raise CommandError(f"--port: expected a number from 1 to 65535, got {port}")
+    if not free(port):
+        other = next((p for p in range(port + 1, min(port + 50, 65536)) if free(p)), None)
+        hint = f"; try --port {other}" if other else ""
+        raise CommandError(f"port {port} is busy: another program, perhaps another `tinygrad-attn play`, listens there{hint}")
+    screen = console()
+    learned = _learned(screen, arguments)
+    address = f"http://{HOST}:{port}"
+    screen.print(f"The page: {address}   (this machine only; Ctrl+C ends it)")
+    if not arguments.no_browser:
+        timer = threading.Timer(1.0, webbrowser.open, [address])
+        timer.daemon = True
+        timer.start()
+    with contextlib.suppress(KeyboardInterrupt):
+        serve(learned, arguments.lang, port)
+    screen.print("Ended.")
+    sys.stdout.flush()
+    os._exit(0)  # the threads of pages that are still open would hold the process for ever
+
+
+def _learned(screen: Console, arguments: argparse.Namespace):  # no type: its module is imported late
+    from ..pages.play.answers import learn_now, learned
+    from ..tasks.reader import STEPS
+    from ..train.checkpoint import CheckpointError
+    from ..train.rundir import RunError
+
+    if arguments.run_folder is None:
+        with progress(screen, "training", STEPS) as update:
+            return learn_now(on_step=lambda step, loss: update(step, f"loss {loss:.4f}"))
+    try:
+        return learned(arguments.run_folder)
+    except (RunError, CheckpointError, ValueError, OSError) as error:
+        raise CommandError(str(error)) from error

@@ -1,0 +1,39 @@
+"""``tinygrad-attn step RUN``: backward of a trained model step by step, by keys in a terminal, or as an HTML file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .. import probe
+from . import shared_arguments as question
+from .main import CommandError
+from .output import console
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    question.add_arguments(parser)
+    parser.set_defaults(rows=1)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write all steps as one HTML file instead")
+    parser.add_argument("--check", action="store_true", help="only hold the gradients against central differences")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    model, loss = question.asked(arguments)
+    stepper = probe.stepper(loss(), model)
+    if arguments.check:
+        console().print(stepper.check(loss))
+        return 0
+    path = arguments.out
+    if path is None and sys.stdin.isatty() and sys.stdout.isatty():
+        stepper.run()
+        return 0
+    if path is None:
+        path = arguments.run_folder / "step.html"
+    try:
+        stepper.to_html(path)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+    console().print(f"{len(stepper)} steps written to {path}")
+    return 0

@@ -1,0 +1,1 @@
+"""What is on disk, and how it stays whole: JSON lines, locks, arrays by name."""

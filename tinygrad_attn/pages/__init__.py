@@ -1,0 +1,1 @@
+"""Pages about attention: report/ is one offline file, play/ is live."""

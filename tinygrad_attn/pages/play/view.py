@@ -1,0 +1,180 @@
+"""The answers of the live page as HTML.  Every word that comes from outside is escaped here and nowhere else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...lab.words import Speaker
+from ...show.table import number, percent
+from ..report.assets import asset
+from .answers import CHARACTERS, WORDS, Answer, Bench, Learned
+
+_VARIABLES = """
+.ta{--ink:#1c1c1c;--paper:#fff;--dim:#5c5c5c;--line:#d5d5d5;--mark:#0b57d0;--shade:#f3f5f8;--warm:#c2410c;
+  color:var(--ink);font-size:1rem;line-height:1.5;max-width:100%}
+.dark .ta{--ink:#e8e8e8;--paper:#151718;--dim:#a3a3a3;--line:#3a3d40;--mark:#8ab4f8;--shade:#202426;--warm:#ff9d76}
+.dark .ta table.matrix td.middle{color:var(--paper)}
+.ta h1{font-size:1.55rem;font-weight:700;margin:0 0 .3rem}
+.ta h2{font-size:1.2rem;font-weight:700;margin:.6rem 0 .2rem}.ta p{margin:.3rem 0;max-width:46rem;overflow-wrap:anywhere}
+.ta .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,15rem),1fr));gap:1rem 1.4rem;
+  align-items:start}
+.ta figure{margin:.4rem 0;min-width:0}.ta figcaption{font-weight:600;font-size:.92rem}
+.ta small{font-weight:400;color:var(--dim)}.ta .warn{border-left:4px solid var(--warm);padding-left:.6rem}
+.ta .dim{color:var(--dim);font-size:.9rem}.ta table.numbers{font-variant-numeric:tabular-nums;border-collapse:collapse}
+.ta table.numbers td,.ta table.numbers th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid var(--line)}
+.ta table.numbers th{font-weight:400;text-align:left}.ta table.matrix{border-collapse:collapse;color:var(--ink)}
+"""
+MANY = 10  # words: beyond, cells get no numbers
+
+
+def style() -> str:
+    return f"<style>{asset('matrix.css')}{_VARIABLES}</style>"
+
+
+def inside(*parts: str) -> str:
+    return f'<div class="ta">{"".join(parts)}</div>'
+
+
+def matrix_html(
+    caption: str, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], keep: np.ndarray | None = None, *,
+    signed: bool = True, name: str = "",
+) -> str:  # fmt: skip
+    """A figure: a table of numbers (n, m) with named rows and columns; a darker cell is a larger number.
+
+    keep: False is hatched.  signed: red below 0, shaded by the largest size; else from 0 to 1."""
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) if signed else 1.0
+    unit = 10.0 ** np.floor(np.log10(largest)) if signed and largest > 0 and not 0.1 <= largest < 1000 else 1.0
+    many = len(columns) > MANY
+    turned = (many and max(map(len, columns)) > 1) or max(map(len, columns)) > 6
+    head = "".join(f"<th scope=col><span><bdi>{html.escape(word)}</bdi></span></th>" for word in columns)
+    body = ""
+    for i, row in enumerate(values):
+        cells = ""
+        for j, x in enumerate(row):
+            if not np.isfinite(x) or (keep is not None and not keep[i, j]):
+                cells += "<td class=unseen></td>"
+                continue
+            share = abs(float(x)) / largest if largest else 0.0
+            share = share**0.5 if many and not signed else share
+            kind = "strong" if share > 0.75 else "middle" if share > 0.55 else "weak"
+            hue = "warm" if x < 0 else "mark"
+            shown = "" if many else _short(float(x) / unit, signed)
+            cells += (
+                f'<td class={kind} data-value="{float(x):.9g}" title="{float(x):.4g}" '
+                f'style="--hue:var(--{hue});--share:{100 * share:.1f}%">{shown}</td>'
+            )
+        body += f"<tr><th scope=row><bdi>{html.escape(rows[i])}</bdi></th>{cells}</tr>"
+    longest = max(map(len, rows))
+    size = f"{len(values)} × {len(columns)}" + (f" · ×{unit:.0e}" if unit != 1.0 else "")
+    widths = f"<colgroup><col class=names>{'<col>' * len(columns)}</colgroup>"
+    return (
+        f"<figure><figcaption>{html.escape(caption)} <small>{size}</small></figcaption><div class=matrix-box tabindex=0>"
+        f'<table class="matrix{" wide" if many else ""}" data-name="{html.escape(name or caption, quote=True)}" '
+        f'style="--names:{longest * 0.62 + 0.8:.1f}em;--least:{len(columns) * 0.55 if many else 0}rem">{widths}'
+        f"<thead{' class=turned' if turned else ''}><tr><td style='background:none'></td>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div></figure>"
+    )
+
+
+def _short(x: float, signed: bool) -> str:
+    """As few characters as a narrow cell needs (as ``short`` in report/page.js).
+
+    >>> _short(0.53, False), _short(-3.04, True), _short(1e-9, True), _short(0.0, True)
+    ('.53', '-3.0', '≈0', '0')
+    """
+    size = abs(x)
+    if x == 0 or (not signed and size < 0.005):
+        return "0"
+    if not signed and size >= 0.995:
+        return "1"
+    if size < 0.005:
+        return "≈0"
+    return f"{x:.{0 if size >= 9.95 else 1 if size >= 0.995 else 2}f}".replace("0.", ".", 1)
+
+
+def model_html(learned: Learned, answer: Answer, keep: np.ndarray, gradients: bool, say: Speaker) -> str:
+    """Every head of the model on the sentence: weights, or the gradients of the loss to the scores."""
+    probabilities = ", ".join(f"<b>{html.escape(word)}</b> {percent(p)}" for word, p in answer.answers)
+    target = html.escape(answer.target)
+    if answer.right is None:
+        why = say(f"No rule says what is right here; the loss asks for its own answer, {target}.",
+                  f"Ninguna regla dice qué es correcto aquí; la pérdida pide su propia respuesta, {target}.")  # fmt: skip
+    else:
+        why = say(f"Right is {target}.", f"Lo correcto es {target}.")
+    figures = ""
+    for i, layer in enumerate(answer.layers):
+        for head in range(layer.heads):
+            what = layer.gradient.get("scores") if gradients else layer.value["weights"]
+            title = f"{say('Layer', 'Capa')} {i}, {say('head', 'cabeza')} {head}"
+            if what is None:
+                figures += f"<figure><figcaption>{title}</figcaption>{say('no gradient', 'sin gradiente')}</figure>"
+            else:
+                name = f"model-{i}-{head}"
+                figures += matrix_html(title, what[head], answer.words, answer.words, keep, signed=gradients, name=name)
+    line = f"<p id=ta-answers>{probabilities}. {why} {say('Loss', 'Pérdida')} {number(answer.loss)}.</p>"
+    return f"{line}{_shade(len(answer.words), say)}<div class=grid>{figures}</div>"
+
+
+def trouble_html(learned: Learned, text: str, say: Speaker) -> str:
+    """Why the model cannot read the sentence, openly; empty where it can."""
+    parts, unknown = learned.parts(text), learned.unknown(text)
+    if not parts:
+        return f"<p class=warn>{say('Type a sentence.', 'Escribe una frase.')}</p>"
+    said = ""
+    if unknown:
+        shown = ", ".join(f"<bdi>{html.escape(word[:40])}</bdi>" for word in unknown[:12]) + (
+            ", …" if len(unknown) > 12 else ""
+        )
+        words = html.escape(" ".join(learned.vocabulary[:100]).replace("\n", "↵"))
+        said += f"<p class=warn>{say('The model has never seen', 'El modelo nunca ha visto')}: {shown}. "
+        said += f"{say('It knows', 'Conoce')}: <code>{words}</code></p>"
+    if len(parts) > learned.limit:
+        said += "<p class=warn>" + say(
+            f"{len(parts)} tokens are too many: the model reads {learned.limit}.",
+            f"{len(parts)} tokens son demasiados: el modelo lee {learned.limit}.",
+        ) + "</p>"  # fmt: skip
+    return said
+
+
+def bench_html(found: Bench, keep: np.ndarray, gradients: bool, say: Speaker) -> str:
+    """Scores, scaled scores, weights and mix over random vectors, or their gradients, and the meters."""
+    shown = found.gradient if gradients else found.value
+    columns = [str(i) for i in range(found.value["mix"].shape[-1])]
+    figures = ""
+    for name in ("scores", "scaled", "weights", "mix"):
+        caption = f"dL/d({name})" if gradients else name
+        names = columns if name == "mix" else found.words
+        hide = None if name == "mix" else keep
+        signed = gradients or name != "weights"
+        figures += matrix_html(caption, shown[name], found.words, names, hide, signed=signed, name=f"bench-{name}")
+    meters = (
+        (say("std of what softmax receives", "desviación de lo que recibe el softmax"), "std", number(found.score_std)),
+        (say("entropy / log keys", "entropía / log claves"), "entropy", number(found.entropy)),
+        (say("median Jacobian norm of softmax", "norma mediana del jacobiano del softmax"), "jacobian", number(found.jacobian)),
+        (say("median row norm of dL/dscaled", "norma mediana de las filas de dL/dscaled"), "row", number(found.row_gradient)),
+        (
+            say("dead rows (below 1e-3)", "filas muertas (menos de 1e-3)"),
+            "dead",
+            percent(found.dead) if found.dead == found.dead else "-",
+        ),
+    )
+    rows = "".join(f"<tr><th>{what}</th><td data-meter={key}>{value}</td></tr>" for what, key, value in meters)
+    return f"<table class=numbers>{rows}</table>{_shade(len(found.words), say)}<div class=grid>{figures}</div>"
+
+
+def _shade(words: int, say: Speaker) -> str:
+    text = say("Shade of weights: their square root.", "Sombra de los pesos: su raíz cuadrada.")
+    return f"<p class=dim>{text}</p>" if words > MANY else ""
+
+
+def limits(learned: Learned, say: Speaker) -> str:
+    text = say(
+        f"The trained model reads up to {learned.limit} tokens; random vectors take the first {WORDS} words. Of what you "
+        f"type, {CHARACTERS:,} characters are read.",
+        f"El modelo entrenado lee hasta {learned.limit} tokens; los vectores al azar toman las primeras {WORDS} palabras. De "
+        f"lo que escribes se leen {CHARACTERS:,} caracteres.",
+    )
+    return f"<p class=dim>{text}</p>"

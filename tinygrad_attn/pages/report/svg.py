@@ -1,0 +1,76 @@
+"""Plots for a page: matplotlib figures as inline SVG whose colours follow the page, light or dark.
+
+Why matplotlib: it is what the package's pictures are made with already, a frame is 10 to 30 kB, and it prints sharp.
+A slider needs no library in the page then: it shows one of a few frames made beforehand."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ...show.pictures import GRID, HIDDEN, INK, QUIET, SCALED, UNSCALED
+
+MOVABLE = "temperature-marker"  # the one part of a figure that the page moves
+_VARIABLES = {
+    INK: "var(--ink)", QUIET: "var(--dim)", GRID: "var(--line)", HIDDEN: "var(--shade)", SCALED: "var(--mark)",
+    UNSCALED: "var(--warm)", "#ffffff": "var(--paper)", "#000000": "var(--ink)",
+}  # fmt: skip
+LINES = (SCALED, UNSCALED, "#2e8b57", "#8a5fbf", "#b8860b", "#3a9ea5", "#c76da2", "#7a8a3a")  # heads
+_VARIABLES.update({colour: f"var(--line{i})" for i, colour in enumerate(LINES) if i > 1})
+
+
+def plain_axes(width: float = 5.0, height: float = 3.4) -> tuple[Figure, Axes]:
+    """A figure with one quiet pair of axes; sizes in inches, type readable at the width of a phone."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.patch.set_alpha(0)
+    axes.grid(color=GRID, lw=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, labelsize=10, labelcolor=INK)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return figure, axes
+
+
+def inline(figure: Figure, label: str) -> str:
+    """The figure as an <svg> element; `label` says in words what it shows."""
+    text = io.StringIO()
+    figure.patch.set_alpha(0)
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": label, "font.family": "sans-serif"}
+    with matplotlib.rc_context(settings):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    drawing = text.getvalue()
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)
+    drawing = re.sub(r"<!--.*?-->", "", drawing, flags=re.DOTALL)
+    for colour, variable in _VARIABLES.items():
+        drawing = drawing.replace(colour, variable)
+    drawing = re.sub(r"font: (\S+px) [^;\"]*", r"font: \1 system-ui, sans-serif", drawing)
+    drawing = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img" aria-label="@label@">', drawing)
+    drawing = re.sub(rf'<g id="(?!{MOVABLE})[^"]*"', "<g", drawing)  # the same names in every figure of a page
+    drawing = re.sub(r"\s*\n\s*", "\n", drawing)
+    return drawing.replace("@label@", html.escape(label, quote=True))
+
+
+def frames(pictures: Iterable[str], name: str) -> str:
+    """HTML of frames of which a slider called `name` shows one."""
+    inside = "".join(f"<div class=frame{' hidden' if i else ''}>{picture}</div>" for i, picture in enumerate(pictures))
+    return f'<div class=frames data-frames="{html.escape(name, quote=True)}">{inside}</div>'
+
+
+def slider(place: str, name: str, label: str, values: Iterable[str], start: int = 0) -> str:
+    """HTML of a slider over named places; it moves every set of frames, and every other slider, called `name`.
+
+    place: its own id in the page."""
+    texts = [html.escape(value, quote=True) for value in values]
+    return (
+        f'<p class=control><label for="{place}">{html.escape(label)}</label>'
+        f'<input id="{place}" type=range min=0 max={len(texts) - 1} value={start} data-slider="{name}" '
+        f'data-values="{"|".join(texts)}"><output for="{place}">{texts[start]}</output></p>'
+    )
