@@ -1,6 +1,6 @@
 """softmax by hand: its Jacobian, its gradient, and why the gradient vanishes.
 
-    p_i = e^(x_i) / sum_j e^(x_j)         dp_i/dx_j = p_i (delta_ij - p_j)
+p_i = e^(x_i) / sum_j e^(x_j)         dp_i/dx_j = p_i (delta_ij - p_j)
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Attention by hand: two tokens, four steps, every number small enough for paper.
 
-    X = I        W_Q = I     each token asks for what it is
-                 W_K = swap  ... but shows itself as the other one: token 0 answers to 1, and 1 to 0
-                 W_V = diag(2, 3)   what a token hands over has its own scale
+X = I        W_Q = I     each token asks for what it is
+             W_K = swap  ... but shows itself as the other one: token 0 answers to 1, and 1 to 0
+             W_V = diag(2, 3)   what a token hands over has its own scale
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Train the PyTorch model with the settings, first weights, rows and schedule of a run, and judge it on the same rows.
 
-    python tests/peers/train_torch.py runs/text
+python tests/peers/train_torch.py runs/text
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sweeps on real Dask clusters: workers are killed, cells fail, schedulers are not there, versions differ.
 
-    python -m pytest -m dask"""
+python -m pytest -m dask"""
 
 from __future__ import annotations
 

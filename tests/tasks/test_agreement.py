@@ -1,4 +1,5 @@
 """The agreement task, read as its specification: the sentences, the two splits, and why only position 6 helps."""
+
 from collections import Counter
 
 import numpy as np
@@ -46,6 +47,7 @@ def pairs_of(sentence):
 
 # --- the sentences ---------------------------------------------------------------------------------------------
 
+
 def test_the_sentence_of_the_lesson_asks_for_s():
     assert agreement(0).ask("I work , you work , he ___") == "-s"
     assert agreement(0).ask("he work , she work , I ___") == "bare"
@@ -83,18 +85,22 @@ def test_text_and_tokens_are_inverses(task):
     assert len(set(VOCABULARY)) == len(VOCABULARY)
 
 
-@pytest.mark.parametrize("text, message", [
-    ("I jump , you jump , he ___", "not in the vocabulary.*jump"),
-    ("I work , he ___", "a sentence reads like"),
-    ("work I , you work , he ___", "a sentence reads like"),
-    ("I work , you sing , he ___", "a sentence reads like"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("I jump , you jump , he ___", "not in the vocabulary.*jump"),
+        ("I work , he ___", "a sentence reads like"),
+        ("work I , you work , he ___", "a sentence reads like"),
+        ("I work , you sing , he ___", "a sentence reads like"),
+    ],
+)
 def test_what_is_no_sentence_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         agreement(0).ask(text)
 
 
 # --- the splits ------------------------------------------------------------------------------------------------
+
 
 def test_two_pairs_per_verb_are_held_out_one_of_each_ending_every_pronoun_twice(task):
     assert len(task.held_out_pairs) == 2 * len(VERBS)
@@ -126,6 +132,7 @@ def test_only_the_pair_is_new_every_token_and_answer_is_trained(task):
 
 # --- only position 6 helps -------------------------------------------------------------------------------------
 
+
 def test_labels_are_balanced(task):
     for split in (task.train, task.held_out):
         assert np.bincount(split.labels).tolist() == [len(split) // 2] * 2
@@ -155,6 +162,7 @@ def test_whole_word_needs_the_verb_as_well():
 
 
 # --- the seed --------------------------------------------------------------------------------------------------
+
 
 def test_same_seed_same_task_other_seed_other_pairs():
     a, b, c = agreement(7), agreement(7), agreement(8)

@@ -1,6 +1,6 @@
 """Training over MPI, with a real mpirun: every N gives the same training, and nothing that happens to a rank loses it.
 
-    python -m pytest -m mpi"""
+python -m pytest -m mpi"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The bilinear lens: scores = x M c^T with M = W_Q W_K^T, one matrix per head.
 
-    rank           at most d_k: a head looks at that many directions
-    singular       how strong each of them is
-    symmetric      share of |M|^2 in S = (M + M^T)/2: "what is like me"; its eigenvalues > 0 attract, < 0 repel
-    antisymmetric  the rest, A = (M - M^T)/2: "what I look for is not what I am"; |S|^2 + |A|^2 = |M|^2
+rank           at most d_k: a head looks at that many directions
+singular       how strong each of them is
+symmetric      share of |M|^2 in S = (M + M^T)/2: "what is like me"; its eigenvalues > 0 attract, < 0 repel
+antisymmetric  the rest, A = (M - M^T)/2: "what I look for is not what I am"; |S|^2 + |A|^2 = |M|^2
 """
 
 from __future__ import annotations

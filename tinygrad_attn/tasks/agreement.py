@@ -40,6 +40,7 @@ at the stem at 1 or 4, and a held-out pair checks that the two are put together 
 >>> agreement(seed=0, whole_word=True).ask("I work , you work , he ___")
 'works'
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -56,11 +57,11 @@ PRONOUNS = BARE_PRONOUNS + S_PRONOUNS
 VERBS = ("work", "sing", "run", "read", "walk", "sleep", "play", "eat")
 COMMA, BLANK = ",", "___"
 
-ENDINGS = ("bare", "-s")                                               # the answers of the default question
-WORDS = tuple(verb + tail for verb in VERBS for tail in ("", "s"))     # the answers of the whole-word question
-VOCABULARY = PRONOUNS + VERBS + (COMMA, BLANK)                         # token id = place in this tuple
+ENDINGS = ("bare", "-s")  # the answers of the default question
+WORDS = tuple(verb + tail for verb in VERBS for tail in ("", "s"))  # the answers of the whole-word question
+VOCABULARY = PRONOUNS + VERBS + (COMMA, BLANK)  # token id = place in this tuple
 
-LENGTH = 8                                                             # tokens in a sentence
+LENGTH = 8  # tokens in a sentence
 PRONOUN_AT, VERB_AT, ASKED_AT, BLANK_AT = (0, 3, 6), (1, 4), 6, 7
 
 _ID = {token: i for i, token in enumerate(VOCABULARY)}
@@ -141,12 +142,12 @@ class Agreement:
         >>> agreement(seed=0).ask("he work , she work , I ___")
         'bare'
         """
-        encode(text)                                                   # names the words it does not know
+        encode(text)  # names the words it does not know
         return self.answers[_label(text.split(), self.answers == WORDS)]
 
 
 def _label(tokens: list[str], whole_word: bool) -> int:
-    verbs = tuple(set(VERBS) & set(tokens[1:2]))                            # both clauses have the same one
+    verbs = tuple(set(VERBS) & set(tokens[1:2]))  # both clauses have the same one
     kinds = [PRONOUNS, verbs, (COMMA,), PRONOUNS, verbs, (COMMA,), PRONOUNS, (BLANK,)]
     if len(tokens) != LENGTH or not all(token in kind for token, kind in zip(tokens, kinds)):
         raise ValueError(f"a sentence reads like 'I work , you work , he ___', got {' '.join(tokens)!r}")
@@ -183,7 +184,9 @@ def agreement(seed: int, *, whole_word: bool = False) -> Agreement:
 
     def split(sentences: list[list[str]]) -> Split:
         order = rng.permutation(len(sentences))
-        return Split(np.array([[_ID[word] for word in sentences[i]] for i in order], dtype=np.int64),
-                     np.array([_label(sentences[i], whole_word) for i in order], dtype=np.int64))
+        return Split(
+            np.array([[_ID[word] for word in sentences[i]] for i in order], dtype=np.int64),
+            np.array([_label(sentences[i], whole_word) for i in order], dtype=np.int64),
+        )
 
     return Agreement(WORDS if whole_word else ENDINGS, pairs, split(train), split(held_out))

@@ -1,10 +1,10 @@
 """A run's folder: its settings, what it measured, its checkpoints; one run at a time.
 
-    run.json                          settings and versions, written once
-    metrics.jsonl                     one line per step: step, loss, norm, lr, tokens, and held-out results when measured
-    checkpoints/step-00000200.safetensors   the last K
-    checkpoints/best.safetensors      the one with the lowest held-out loss
-    lock                              held while a run writes here; the system frees it when the process ends, however
+run.json                          settings and versions, written once
+metrics.jsonl                     one line per step: step, loss, norm, lr, tokens, and held-out results when measured
+checkpoints/step-00000200.safetensors   the last K
+checkpoints/best.safetensors      the one with the lowest held-out loss
+lock                              held while a run writes here; the system frees it when the process ends, however
 """
 
 from __future__ import annotations
