@@ -93,7 +93,7 @@ from .nn.module import Module
 
 __version__ = "0.1.0"
 
-sys.meta_path.append(OldPaths())
+sys.meta_path.insert(0, OldPaths())
 
 
 def __getattr__(name: str) -> object:

@@ -38,7 +38,7 @@ PATHS = {
 
 
 class OldPaths(MetaPathFinder, Loader):
-    """Asked last, so that it only ever sees names which nothing else knows."""
+    """Asked first: a folder that an older checkout left behind, with nothing but byte code in it, would answer too."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         return ModuleSpec(name, self) if new_path(name) else None
