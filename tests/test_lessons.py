@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tinygrad_attn.autodiff.blas import one_thread_blas
 from tinygrad_attn.lab.exercise import Exercise
-from tinygrad_attn.train.workers import one_thread_blas
 
 LESSONS = Path(__file__).parents[1] / "examples" / "lessons"
 LANGUAGES = ("en", "es")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tinygrad_attn.attention import kernels
 from tinygrad_attn.attention.kernels import blocked, careful, threads
+from tinygrad_attn.autodiff.blas import blas_threads
 
 NOTHING = {"causal_offset": None, "keep": None, "bias": None, "dropout": None}
 
@@ -260,10 +261,10 @@ class TestLookingInside:
 class TestThreads:
     def test_every_task_runs_once_and_blas_gets_its_threads_back(self):
         done = []
-        before = threads._blas()[0]() if threads._blas() else None
+        before = blas_threads()[0]() if blas_threads() else None
         threads.run(done.append, range(100))
         assert sorted(done) == list(range(100))
-        assert before is None or threads._blas()[0]() == before
+        assert before is None or blas_threads()[0]() == before
 
     def test_an_error_in_a_task_arrives(self):
         def fail(i):

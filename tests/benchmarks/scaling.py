@@ -28,6 +28,7 @@ import numpy as np
 from compare import Report, arguments, peer
 from scaling_model import CONFIGURATIONS, modelled, table
 
+from tinygrad_attn.autodiff.blas import one_thread_blas
 from tinygrad_attn.autodiff.mode import drawing
 from tinygrad_attn.autodiff.ops.loss import cross_entropy
 from tinygrad_attn.autodiff.walk import walk
@@ -37,7 +38,7 @@ from tinygrad_attn.tasks.letters import Batch
 from tinygrad_attn.train.allocator import keep_freed_memory
 from tinygrad_attn.train.gradient import BatchGradient, keys, scaled_and_clipped
 from tinygrad_attn.train.ranks import Ranks
-from tinygrad_attn.train.workers import one_thread_blas, share
+from tinygrad_attn.train.workers import share
 
 VOCABULARY = 65
 Work = tuple[int, Callable[[], Any]]  # by how many ranks, and what each of them does

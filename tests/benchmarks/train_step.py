@@ -51,12 +51,13 @@ def batch(configuration: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ours(configuration: tuple[int, ...], threads: int) -> Callable[[], Any]:
+    from tinygrad_attn.autodiff.blas import one_thread_blas
     from tinygrad_attn.nn import MiniGPT
     from tinygrad_attn.optim import AdamW
     from tinygrad_attn.tasks.letters import Batch
     from tinygrad_attn.train.allocator import keep_freed_memory
     from tinygrad_attn.train.gradient import BatchGradient, scaled_and_clipped
-    from tinygrad_attn.train.workers import Threads, one_thread_blas, sensible_workers
+    from tinygrad_attn.train.workers import Threads, sensible_workers
 
     vocab_size, context, d_model, n_heads, n_layers, rows = configuration
     keep_freed_memory()
@@ -163,7 +164,7 @@ def measured(configuration: str, names: list[str], threads: int, quick: bool) ->
 
 def products(configuration: str) -> float:
     """CPU seconds of a step's matrix products alone, on one thread: forward, and two more of each backward."""
-    from tinygrad_attn.train.workers import one_thread_blas
+    from tinygrad_attn.autodiff.blas import one_thread_blas
 
     vocab_size, T, d, heads, layers, rows = CONFIGURATIONS[configuration]
     n, d_k = rows * T, d // heads

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..attention import scaled_dot_product_attention
+from ..autodiff.blas import one_thread_blas
 from ..autodiff.functions import concatenate
 from ..autodiff.tensor import Tensor
 from ..nn import MultiHeadAttention
 from ..show.table import Column, number
-from ..train.workers import one_thread_blas
 from .counting import count
 from .result import LabTable, Progress, Verdict, quiet
 from .words import speaker

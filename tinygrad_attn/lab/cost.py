@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..attention import fused_attention, scaled_dot_product_attention
+from ..autodiff.blas import one_thread_blas
 from ..autodiff.tensor import Tensor
 from ..show.table import Column, number
-from ..train.workers import one_thread_blas
 from .counting import Count, count, fitted_exponent
 from .result import LabTable, Picture, Progress, Verdict, quiet
 from .words import speaker

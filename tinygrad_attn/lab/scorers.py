@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..autodiff.blas import one_thread_blas
 from ..autodiff.functions import cross_entropy
 from ..autodiff.tensor import Tensor
 from ..show.table import Column, number, percent
-from ..train.workers import one_thread_blas
 from .columns import accuracy_and_spread
 from .counting import count
 from .result import LabTable, Picture, Progress, Verdict, clearly_above, mean_and_spread, quiet

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..attention import additive_attention, scaled_dot_product_attention
+from ..autodiff.blas import one_thread_blas
 from ..autodiff.functions import cross_entropy
 from ..autodiff.mode import no_grad, watching
 from ..autodiff.ops.shape import reshape, swapaxes
 from ..autodiff.tensor import Tensor
 from ..nn.module import Module
 from ..optim import SGD
-from ..train.workers import one_thread_blas
 
 SYMBOLS, LABELS = 16, 8
 WIDTH = SYMBOLS + LABELS  # of a token

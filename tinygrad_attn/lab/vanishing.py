@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from ..attention import scaled_dot_product_attention
+from ..autodiff.blas import one_thread_blas
 from ..autodiff.mode import watching
 from ..autodiff.tensor import Tensor
 from ..probe.meters import rows as meters_of
 from ..show.table import Column, Table, number, percent
-from ..train.workers import one_thread_blas
 
 KEYS, D_V, D_MODEL = 16, 16, 64
 DEAD = 1e-3  # a row of dL/dS with a smaller norm moves no attention

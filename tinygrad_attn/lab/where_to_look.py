@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..autodiff.blas import one_thread_blas
 from ..autodiff.functions import cross_entropy
 from ..optim import Adam
 from ..show.table import Column, percent
 from ..tasks.agreement import ASKED_AT, VERB_AT, agreement
 from ..tasks.reader import Exam, Reader, examine
-from ..train.workers import one_thread_blas
 from .result import LabTable, Progress, Verdict, mean_and_spread, quiet
 from .words import speaker
 

@@ -12,8 +12,8 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
 
+from ..autodiff.blas import one_thread_blas
 from ..train.versions import code, differences
-from ..train.workers import one_thread_blas
 from .kinds import KINDS
 from .plan import Cell, Plan
 from .store import Outcome, Store

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..autodiff.blas import one_thread_blas
 from ..autodiff.functions import cross_entropy
 from ..autodiff.mode import no_grad, watching
 from ..autodiff.tensor import Tensor
 from ..nn import Block, Embedding, LayerNorm, Linear
 from ..nn.module import Module
 from ..optim import Adam
-from ..train.workers import one_thread_blas
 from .agreement import ASKED_AT, BLANK_AT, LENGTH, VOCABULARY, Agreement, Ints, Split
 
 STEPS = 100  # batches of 64: half of them would do (100 % on held-out sentences from about step 40)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.arrays import Array, fresh, module_of, to_host
+from ..autodiff.blas import one_thread_blas
 from ..autodiff.mode import no_grad
 from ..autodiff.ops.loss import cross_entropy
 from ..optim import warmup_cosine
@@ -25,7 +26,7 @@ from .allocator import keep_freed_memory
 from .finite import first_bad
 from .gradient import BatchGradient, keys, reduced, scaled_and_clipped
 from .settings import Settings, model_of, optimizer_of
-from .workers import Carrier, Threads, one_thread_blas, share
+from .workers import Carrier, Threads, share
 
 LOOK_EVERY = 20  # steps between looks at the loss on a GPU: each one waits for it
 

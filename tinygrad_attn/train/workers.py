@@ -8,13 +8,11 @@ sums in ``total``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Protocol, TypeVar
 
-from ..attention.kernels import threads as kernel_threads
 from ..autodiff.arrays import Array
 
 T = TypeVar("T")
@@ -76,20 +74,3 @@ def sensible_workers(rows: int, context: int, d_model: int, n_layers: int) -> in
     """One worker per core, but none for less than 64 Ki activations: below, handing over costs more than it saves."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, rows, rows * context * d_model * n_layers >> 16))
-
-
-@contextmanager
-def one_thread_blas() -> Iterator[None]:
-    """Products run on the thread that asks, for the whole process; attention's own threads stay off then, too.
-
-    The setter is NumPy's BLAS's own, found by attention/kernels/threads.py: no further dependency.  Where nobody
-    can say how many threads BLAS uses, nothing is changed: slower, and as right."""
-    blas = kernel_threads._blas()
-    before = blas[0]() if blas else 0
-    try:
-        if blas:
-            blas[1](1)
-        yield
-    finally:
-        if blas:
-            blas[1](before)

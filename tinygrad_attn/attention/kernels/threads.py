@@ -6,7 +6,6 @@ NumPy releases the lock inside products and elementwise work, so threads over he
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import threading
@@ -15,10 +14,11 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from ...autodiff.blas import blas_threads
 
 
 class _Warm(threading.local):
@@ -37,24 +37,6 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     if buffer is None or buffer.size < size:
         buffer = _warm.buffers[key] = np.empty(size, dtype)
     return buffer[:size].reshape(shape)
-
-
-@lru_cache(maxsize=1)
-def _blas() -> tuple[Callable[[], int], Callable[[int], Any]] | None:
-    """How many threads NumPy's BLAS uses: (get, set), or None where nobody can say."""
-    root = Path(np.__file__).parent
-    wheels = (root.with_name("numpy.libs"), root / ".dylibs")  # where wheels put their OpenBLAS
-    for path in (file for folder in wheels if folder.is_dir() for file in folder.iterdir() if "openblas" in file.name):
-        library = ctypes.CDLL(str(path))
-        for prefix, suffix in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
-            if hasattr(library, name := f"{prefix}openblas_set_num_threads{suffix}"):
-                return getattr(library, name.replace("_set_", "_get_")), getattr(library, name)
-    try:
-        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError:
-        return None
-    found = [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
-    return (found[0].get_num_threads, found[0].set_num_threads) if found else None
 
 
 @lru_cache(maxsize=1)
@@ -78,7 +60,7 @@ def run(work: Callable[[Any], None], tasks: Iterable[Any]) -> None:
                 return
             work(task)
 
-    blas = _blas() if len(todo) > 1 else None
+    blas = blas_threads() if len(todo) > 1 else None
     threads = min(blas[0](), len(todo)) if blas else 1
     if blas is None or threads < 2 or not _splitting.acquire(blocking=False):
         return drain()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...autodiff.blas import one_thread_blas
 from ...autodiff.tensor import Tensor
 from ...lab.words import Speaker
 from ...nn import MultiHeadAttention
@@ -14,7 +15,6 @@ from ...probe import compare
 from ...probe.compare import CHAIN
 from ...show.pictures import SCALED, UNSCALED
 from ...show.table import number, percent
-from ...train.workers import one_thread_blas
 from .svg import frames, inline, plain_axes, slider
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
