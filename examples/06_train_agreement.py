@@ -15,7 +15,9 @@ from tinygrad_attn.tasks.agreement import VOCABULARY, agreement, decode
 
 SEED, D_MODEL, HEADS = 0, 64, 4
 task = agreement(SEED)
-print(f"{len(task.train):,} training sentences; {len(task.held_out):,} held out, their verb-pronoun pairs never trained, e.g.")
+print(
+    f"{len(task.train):,} training sentences; {len(task.held_out):,} held out, their verb-pronoun pairs never trained, e.g."
+)
 print(f"  {decode(task.held_out.tokens[0])}   {task.answers[task.held_out.labels[0]]}\n")
 
 

@@ -21,5 +21,7 @@ print(table)
 rows = {row["what"]: row for row in table.rows}
 print(f"\nsoftmax alone takes the median row to {rows['dL/dscaled']['ratio1']:.3f} of what it was;")
 print(f"{rows['dL/dscaled']['dead1']:.0%} of the rows are below 1e-3, scaled {rows['dL/dscaled']['dead0']:.0%};")
-print(f"yet dL/dW_Q is {rows['dL/dW_Q']['ratio1']:.1f} times as large: norms of the parameters' gradients would hide all this.")
+print(
+    f"yet dL/dW_Q is {rows['dL/dW_Q']['ratio1']:.1f} times as large: norms of the parameters' gradients would hide all this."
+)
 assert rows["dL/dscaled"]["ratio1"] < 0.2 < 2 < rows["dL/dW_Q"]["ratio1"]

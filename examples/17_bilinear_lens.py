@@ -19,5 +19,7 @@ assert all(np.isclose(form.symmetric, 1.0) and form.eigenvalues.min() > -1e-9 fo
 # A head that attends to the token before it, in a world where tokens are positions on a circle: M turns by one.
 turn = np.roll(np.eye(8), 1, axis=0)
 form = ta.probe.form(np.eye(8), turn.T)
-print(f"\na turn by one position: {form.symmetric:.0%} symmetric, {form.antisymmetric:.0%} antisymmetric, rank {form.rank}")
+print(
+    f"\na turn by one position: {form.symmetric:.0%} symmetric, {form.antisymmetric:.0%} antisymmetric, rank {form.rank}"
+)
 assert form.rank == 8 and np.isclose(form.symmetric + form.antisymmetric, 1.0)

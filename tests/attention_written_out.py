@@ -71,7 +71,11 @@ def assert_equal(ours, right, tolerance=1e-12):
             theirs = right[name]
             assert mine.shape == theirs.shape, name
             np.testing.assert_allclose(
-                mine, theirs.astype(mine.dtype), rtol=0, atol=tolerance * (1 + np.abs(theirs).max(initial=0)), err_msg=name
+                mine,
+                theirs.astype(mine.dtype),
+                rtol=0,
+                atol=tolerance * (1 + np.abs(theirs).max(initial=0)),
+                err_msg=name,
             )
 
 

@@ -59,7 +59,9 @@ def deep(browser, selector):
 
 def move(browser, slider, place):
     """A range input to a place, as a hand would: its input event fires."""
-    script = "const i = document.getElementById(arguments[0]); i.value = arguments[1]; i.dispatchEvent(new Event('input'))"
+    script = (
+        "const i = document.getElementById(arguments[0]); i.value = arguments[1]; i.dispatchEvent(new Event('input'))"
+    )
     browser.execute_script(script, slider, place)
 
 

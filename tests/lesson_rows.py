@@ -47,7 +47,11 @@ ROWS = [
     Row(
         "A",
         "what the mask hides has weight and gradient exactly 0",
-        ("tests/attention/test_explicit_shapes.py::test_equals_the_textbook", LESSON + "6_masks.py", "examples/08_masks.py"),
+        (
+            "tests/attention/test_explicit_shapes.py::test_equals_the_textbook",
+            LESSON + "6_masks.py",
+            "examples/08_masks.py",
+        ),
     ),
     Row(
         "A",
@@ -259,7 +263,11 @@ ROWS = [
     Row(
         "C",
         "tokens are rows: the tied form is W W^T, not W^T W",
-        ("lab:definiteness", "tinygrad_attn/lab/definiteness.py#not W^T W", LESSON + "4_three_projections.py#not `Wᵀ W`"),
+        (
+            "lab:definiteness",
+            "tinygrad_attn/lab/definiteness.py#not W^T W",
+            LESSON + "4_three_projections.py#not `Wᵀ W`",
+        ),
     ),
     Row(
         "C",

@@ -194,7 +194,8 @@ row("pad", normal((2, 3)), lambda x, pad_width: np.pad(x, pad_width) if x.ndim e
 row("unpad", normal((3, 5)), lambda x, pad_width: x[1:, 2:-1], pad_width=((1, 0), (2, 1)), empty=((1, 3),))
 row("concatenate", normal((2, 1), (2, 3)), lambda x, y, axis: np.concatenate([x, y], axis),
     lambda *t, axis: ta.concatenate(t, axis), axis=-1, empty=((0, 1), (0, 3)))  # fmt: skip
-row("stack", normal((2, 3), (2, 3), (2, 3)), lambda *a, axis: np.stack(a, axis), lambda *t, axis: ta.stack(t, axis), axis=1)
+row("stack", normal((2, 3), (2, 3), (2, 3)), lambda *a, axis: np.stack(a, axis),
+    lambda *t, axis: ta.stack(t, axis), axis=1)  # fmt: skip
 row("stack", normal((2,), (2,)), lambda *a, axis: np.stack(a, axis), lambda *t, axis: ta.stack(t, axis), axis=-1,
     empty=((0,), (0,)), scalar=((), ()))  # fmt: skip
 row("split", normal((2, 6)), lambda x, parts: np.split(x, parts, -1), parts=3, empty=((2, 0),))
@@ -286,13 +287,16 @@ for axis in (-1, 0):
     row("log_softmax", normal((2, 3)), lambda x, axis: np.log(softmax(x, axis)), axis=axis, empty=((0, 3),))
 row("masked_fill", with_fixed(normal((2, 3)), MASK), lambda x, m, value: np.where(m, value, x), value=-2.0,
     empty=((0, 3), np.zeros((0, 3), bool)), scalar=((), np.array(True)))  # fmt: skip
-row("masked_fill", with_fixed(normal((3,)), MASK), lambda x, m, value: np.where(m, value, x), value=0.0, note="broadcast")
+row("masked_fill", with_fixed(normal((3,)), MASK), lambda x, m, value: np.where(m, value, x), value=0.0,
+    note="broadcast")  # fmt: skip
 row("tril", normal((2, 3, 3)), np.tril, empty=((0, 3),))
 row("triu", normal((3, 4)), np.triu, k=1, empty=((0, 3),))
 row("layer_norm", normal((2, 4)), layer_norm, empty=((0, 4),))
 row("layer_norm", normal((2, 3, 4), (4,), (4,)), layer_norm, eps=1e-3, empty=((0, 4), (4,), (4,)))
 row("layer_norm", normal((3, 4), (4,)), layer_norm, note="gain")
-row("layer_norm", normal((3, 4), (4,)), lambda x, b: layer_norm(x, bias=b), lambda x, b: ta.layer_norm(x, bias=b), note="bias")
+row("layer_norm", normal((3, 4), (4,)), lambda x, b: layer_norm(x, bias=b), lambda x, b: ta.layer_norm(x, bias=b),
+    note="bias")  # fmt: skip
 row("cross_entropy", with_fixed(normal((3, 4)), [1, 3, 1]), cross_entropy, empty=((0, 4), np.zeros(0, int)))
-row("cross_entropy", with_fixed(normal((2, 2, 4)), [[1, -1], [0, 0]]), cross_entropy, ignore_index=-1, label_smoothing=0.1)
+row("cross_entropy", with_fixed(normal((2, 2, 4)), [[1, -1], [0, 0]]), cross_entropy, ignore_index=-1,
+    label_smoothing=0.1)  # fmt: skip
 row("cross_entropy", with_fixed(normal((4,)), 2), cross_entropy, note="one_row")

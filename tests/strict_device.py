@@ -206,7 +206,18 @@ def _method(name: str, allowed: list[str] | None) -> Callable[..., Any]:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
     for _form in (f"__{_name}__", f"__r{_name}__", f"__i{_name}__"):
         setattr(StrictArray, _form, _operator(_form, in_place=_form.startswith("__i")))
-for _form in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__", "__neg__", "__pos__", "__abs__", "__invert__"):
+for _form in (
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__eq__",
+    "__ne__",
+    "__neg__",
+    "__pos__",
+    "__abs__",
+    "__invert__",
+):
     setattr(StrictArray, _form, _operator(_form, in_place=False))
 for _name, _allowed in API["ndarray"].items():
     if hasattr(StrictArray, _name) or _name in ("data", "flat"):

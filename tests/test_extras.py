@@ -37,8 +37,20 @@ def test_every_import_of_a_test_is_in_the_extra_test():
 
 
 def test_tests_are_collected_without_the_other_extras(tmp_path):
-    for name in ("matplotlib", "marimo", "nbformat", "tensorboard", "mpi4py", "dask", "distributed", "torch", "selenium"):
-        (tmp_path / f"{name}.py").write_text("raise ModuleNotFoundError(f'No module named {__name__!r}', name=__name__)")
+    for name in (
+        "matplotlib",
+        "marimo",
+        "nbformat",
+        "tensorboard",
+        "mpi4py",
+        "dask",
+        "distributed",
+        "torch",
+        "selenium",
+    ):
+        (tmp_path / f"{name}.py").write_text(
+            "raise ModuleNotFoundError(f'No module named {__name__!r}', name=__name__)"
+        )
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not peers", "-p", "no:cacheprovider"]
     found = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False

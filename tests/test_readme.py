@@ -44,7 +44,9 @@ def test_the_probe_is_used_as_shown(tmp_path):
 
 
 def test_every_command_it_names_exists():
-    shell = "\n".join(text for language, text in BLOCKS if language == "bash") + " ".join(re.findall(r"`([^`\n]+)`", TEXT))
+    shell = "\n".join(text for language, text in BLOCKS if language == "bash") + " ".join(
+        re.findall(r"`([^`\n]+)`", TEXT)
+    )
     named = set(re.findall(r"tinygrad-attn ([a-z]+)", shell))
     assert {"play", "report", "train", "lab", "inspect", "doctor", "step", "sweep"} <= named <= set(COMMANDS)
     assert len(EXPERIMENTS) == 16 and "sixteen questions" in TEXT

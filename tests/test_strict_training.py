@@ -26,7 +26,9 @@ def on(device: str, *shape: int, seed: int = 0, dtype: Any = np.float32) -> ta.T
 def close(ours: list[ta.Tensor], numpys: list[ta.Tensor], rtol: float = 1e-5) -> None:
     for x, y in zip(ours, numpys, strict=True):
         assert (x.device, x.dtype, x.shape) == ("strict", y.dtype, y.shape)
-        np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=rtol, atol=rtol * float(np.abs(y.numpy()).max(initial=1.0)))
+        np.testing.assert_allclose(
+            x.numpy(), y.numpy(), rtol=rtol, atol=rtol * float(np.abs(y.numpy()).max(initial=1.0))
+        )
 
 
 # ---------------------------------------------------------------------------- attention

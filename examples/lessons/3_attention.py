@@ -64,7 +64,10 @@ exercise_1 = Exercise(
     mistakes=[
         ([0, 1], say("That is a hard lookup; softmax is soft.", "Eso es una búsqueda exacta; softmax es blanda.")),
         ([0.5, 0.5], say("The scores differ, so the weights do.", "Las puntuaciones difieren; los pesos también.")),
-        ([0.73106, 0.26894], say("The larger score gets the larger weight.", "La puntuación mayor recibe el peso mayor.")),
+        (
+            [0.73106, 0.26894],
+            say("The larger score gets the larger weight.", "La puntuación mayor recibe el peso mayor."),
+        ),
     ],
     say=say,
 )

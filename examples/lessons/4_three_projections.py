@@ -65,7 +65,10 @@ exercise_1 = Exercise(
     mistakes=[
         (
             [0.5, 0.5],
-            say("Symmetric scores, but row 1 has another sum.", "Puntuaciones simétricas, pero la fila 1 tiene otra suma."),
+            say(
+                "Symmetric scores, but row 1 has another sum.",
+                "Puntuaciones simétricas, pero la fila 1 tiene otra suma.",
+            ),
         ),
         ([1, 1], say("Those are the scores.", "Esas son las puntuaciones.")),
     ],
@@ -113,7 +116,10 @@ exercise_2 = Exercise(
     right=[10, 5],
     hint=say("weights (10, 12) times v (12, 5).", "pesos (10, 12) por v (12, 5)."),
     mistakes=[
-        ([10, 12], say("Those are the weights; they still have to mix v.", "Esos son los pesos; aún han de mezclar v.")),
+        (
+            [10, 12],
+            say("Those are the weights; they still have to mix v.", "Esos son los pesos; aún han de mezclar v."),
+        ),
         ([10, 16], say("The output is as wide as v, not as k.", "La salida es tan ancha como v, no como k.")),
         ([12, 5], say("One row for each query, not for each key.", "Una fila por consulta, no por clave.")),
     ],

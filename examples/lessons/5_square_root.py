@@ -141,7 +141,8 @@ exercise_3 = Exercise(
     say("Std of an entry of q?", "¿Desviación típica de una componente de q?"),
     right=0.16,
     hint=say(
-        "A sum of 64 terms of variance 0.02^2; then the root.", "Una suma de 64 términos de varianza 0.02^2; luego la raíz."
+        "A sum of 64 terms of variance 0.02^2; then the root.",
+        "Una suma de 64 términos de varianza 0.02^2; luego la raíz.",
     ),
     mistakes=[
         (0.0256, say("That is the variance.", "Esa es la varianza.")),

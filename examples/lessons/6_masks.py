@@ -46,7 +46,12 @@ exercise_1 = Exercise(
     right=1,
     hint=say("How many keys may query 0 see?", "¿Cuántas claves puede ver la consulta 0?"),
     mistakes=[
-        (0.2, say("Only the keys that it may see share the weight.", "Solo se reparten el peso las claves que puede ver.")),
+        (
+            0.2,
+            say(
+                "Only the keys that it may see share the weight.", "Solo se reparten el peso las claves que puede ver."
+            ),
+        ),
         (0, say("It may see itself.", "Puede verse a sí misma.")),
     ],
     say=say,

@@ -67,7 +67,12 @@ exercise_2(answer)
 mha = ta.nn.MultiHeadAttention(64, 4, seed=0)
 table = ta.nn.count_parameters(mha)
 print(table)
-assert (table["Q, K, V"].a_head, table["Q, K, V"].weights, table["W_O"].weights, table.total) == (3072, 12288, 4096, 16384)
+assert (table["Q, K, V"].a_head, table["Q, K, V"].weights, table["W_O"].weights, table.total) == (
+    3072,
+    12288,
+    4096,
+    16384,
+)
 # %% [markdown] en
 # ## The same, concatenated
 #
@@ -122,7 +127,13 @@ exercise_3 = Exercise(
     right=9,
     hint=say("The work grows with n squared.", "El trabajo crece con n al cuadrado."),
     mistakes=[
-        (3, say("Not only more queries: each meets more keys, too.", "No solo hay más consultas: cada una ve más claves."))
+        (
+            3,
+            say(
+                "Not only more queries: each meets more keys, too.",
+                "No solo hay más consultas: cada una ve más claves.",
+            ),
+        )
     ],
     say=say,
 )

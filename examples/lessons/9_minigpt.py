@@ -52,7 +52,9 @@ print(ta.nn.count_parameters(model.blocks[0].attn))
 exercise_1 = Exercise(
     say("Loss before training?", "¿Pérdida antes de entrenar?"),
     right=float(np.log(len(vocabulary))),
-    hint=say("-log of the probability of the right character, 1/V.", "-log de la probabilidad del carácter correcto, 1/V."),
+    hint=say(
+        "-log of the probability of the right character, 1/V.", "-log de la probabilidad del carácter correcto, 1/V."
+    ),
     mistakes=[
         (1 / len(vocabulary), say("That is the probability; take -log.", "Esa es la probabilidad; toma -log.")),
         (
@@ -114,7 +116,13 @@ exercise_2 = Exercise(
     right=0,
     hint=say("What does softmax become as T goes to 0?", "¿En qué se convierte softmax cuando T tiende a 0?"),
     mistakes=[
-        (1, say("T = 1 samples from the model's own probabilities.", "T = 1 sortea con las probabilidades del propio modelo."))
+        (
+            1,
+            say(
+                "T = 1 samples from the model's own probabilities.",
+                "T = 1 sortea con las probabilidades del propio modelo.",
+            ),
+        )
     ],
     say=say,
 )

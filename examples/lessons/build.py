@@ -67,7 +67,9 @@ def notebook(path: Path, language: str) -> str:
     import nbformat
     from nbformat import v4
 
-    made = v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+    made = v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    )
     for i, (kind, text) in enumerate(cells(path.read_text(encoding="utf-8"), language)):
         cell = v4.new_markdown_cell(text) if kind == "markdown" else v4.new_code_cell(text)
         cell["id"] = f"cell-{i}"

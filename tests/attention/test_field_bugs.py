@@ -80,7 +80,9 @@ def test_case_j4_d_v_is_not_d_k():
     assert_allclose(out.numpy(), [[2.3395231, 0.66976155, 0.6604769]], atol=5e-8)
     assert_allclose(q.grad.numpy(), [[0.46919579, -0.46919579]], atol=5e-9)
     assert_allclose(k.grad.numpy(), [[0.46919579, 0.93839158], [-0.46919579, -0.93839158]], atol=5e-9)
-    assert_allclose(v.grad.numpy(), [[0.33023845, -0.33023845, 0.6604769], [0.66976155, -0.66976155, 1.3395231]], atol=5e-8)
+    assert_allclose(
+        v.grad.numpy(), [[0.33023845, -0.33023845, 0.6604769], [0.66976155, -0.66976155, 1.3395231]], atol=5e-8
+    )
     uniform, _ = ta.scaled_dot_product_attention(q, k, v, scale=0)
     assert_allclose(uniform.numpy(), [[2, 0.5, 1]])
 
@@ -112,7 +114,9 @@ def test_case_j8_rows_sum_to_one_not_columns():
     assert_allclose(out.numpy()[:, 0], [7.57952721, 2.0728263], atol=5e-8)
     assert_allclose(p.numpy().sum(-1), 1)
     z = leaf([[1.0, 2, 3]])
-    out, p = ta.scaled_dot_product_attention(np.ones((1, 1)), np.zeros((3, 1)), np.array([[1.0], [2], [4]]), [1, 1, 0], bias=z)
+    out, p = ta.scaled_dot_product_attention(
+        np.ones((1, 1)), np.zeros((3, 1)), np.array([[1.0], [2], [4]]), [1, 1, 0], bias=z
+    )
     out.sum().backward()
     assert_allclose(p.numpy(), [[0.26894142, 0.73105858, 0]], atol=5e-9)
     assert_allclose(z.grad.numpy(), [[-0.19661193, 0.19661193, 0]], atol=5e-9)

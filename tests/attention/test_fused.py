@@ -46,7 +46,12 @@ def largest_difference(ours, theirs):
 def problems(draw):
     """q, k, v, the gradient of the output, and options: few queries and keys, none too."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    n_q, n_k, d_k, d_v = draw(st.integers(0, 5)), draw(st.integers(0, 6)), draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    n_q, n_k, d_k, d_v = (
+        draw(st.integers(0, 5)),
+        draw(st.integers(0, 6)),
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 5)),
+    )
     lead = draw(st.sampled_from([(), (2,), (2, 3)]))
     options = {
         "causal": draw(st.sampled_from([False, "top-left", "bottom-right"])),
@@ -99,11 +104,19 @@ def test_nan_behind_the_mask_stays_there():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"causal": True}, {"mask": np.array([[1, 0, 0], [0, 0, 0], [1, 0, 1]], bool)}, {"scale": 2.0}, {"bias": normal(3, 3)}],
+    [
+        {},
+        {"causal": True},
+        {"mask": np.array([[1, 0, 0], [0, 0, 0], [1, 0, 1]], bool)},
+        {"scale": 2.0},
+        {"bias": normal(3, 3)},
+    ],
     ids=["plain", "causal", "mask with an empty row", "scale", "bias"],
 )
 def test_gradients_of_gradients(options):
-    check_grads(lambda q, k, v: ta.fused_attention(q, k, v, **options), normal(2, 3, 4), normal(2, 3, 4), normal(2, 3, 2))
+    check_grads(
+        lambda q, k, v: ta.fused_attention(q, k, v, **options), normal(2, 3, 4), normal(2, 3, 4), normal(2, 3, 2)
+    )
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 8, 16), (2, 4, 64, 16), (1, 2, 300, 32)])
@@ -131,7 +144,8 @@ def test_a_watched_run_equals_an_unwatched_one_bit_for_bit():
     def run(watcher=None):
         ta.manual_seed(1)
         leaves = [
-            ta.Tensor(np.random.default_rng(i).normal(size=(2, 9, 8)), requires_grad=True, dtype="float32") for i in range(3)
+            ta.Tensor(np.random.default_rng(i).normal(size=(2, 9, 8)), requires_grad=True, dtype="float32")
+            for i in range(3)
         ]
         if watcher is None:
             out = ta.fused_attention(*leaves, causal=True, dropout=0.2)
@@ -171,7 +185,9 @@ def test_statistics_take_a_bias_as_attention_does():
     for bias in (np.ones((3, 3)), np.ones((3, 3)).tolist(), ta.ones((3, 3))):
         shifted = ta.row_statistics(q, k, v, bias=bias)
         assert shifted["lse"].dtype == np.float32
-        assert np.allclose(shifted["lse"], plain["lse"] + 1.0) and np.allclose(shifted["entropy"], plain["entropy"], atol=1e-6)
+        assert np.allclose(shifted["lse"], plain["lse"] + 1.0) and np.allclose(
+            shifted["entropy"], plain["entropy"], atol=1e-6
+        )
     with pytest.raises(TypeError, match="write mask="):
         ta.row_statistics(q, k, v, bias=np.ones((3, 3), bool))
     with pytest.raises(ValueError, match="bias must broadcast"):

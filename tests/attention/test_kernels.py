@@ -60,7 +60,15 @@ def problems(draw):
     n_q, n_k, d_k, d_v = (draw(st.integers(0 if i < 2 else 1, 24 if i < 2 else 6)) for i in range(4))
     lead_q, lead_kv = draw(
         st.sampled_from(
-            [((), ()), ((3,), (3,)), ((2, 3), (2, 3)), ((2, 2, 2), (2, 2, 1)), ((2, 3), (1, 3)), ((1, 3), (2, 1)), ((3,), ())]
+            [
+                ((), ()),
+                ((3,), (3,)),
+                ((2, 3), (2, 3)),
+                ((2, 2, 2), (2, 2, 1)),
+                ((2, 3), (1, 3)),
+                ((1, 3), (2, 1)),
+                ((3,), ()),
+            ]
         )
     )
     lead = np.broadcast_shapes(lead_q, lead_kv)
@@ -221,7 +229,8 @@ class TestLookingInside:
         block = kernels.block(q, k, v, g, rows=rows, columns=columns, **options)
         names = {"weights": "p", "weights_grad": "dp", "scores_grad": "ds"}
         assert_equal(
-            block, {ours: np.broadcast_to(right[name], right["ds"].shape)[..., rows, columns] for ours, name in names.items()}
+            block,
+            {ours: np.broadcast_to(right[name], right["ds"].shape)[..., rows, columns] for ours, name in names.items()},
         )
         p = right["p"]
         largest = p.max(-1, initial=0)
@@ -281,7 +290,8 @@ class TestThreads:
         arrays = [normal(rng, 2, 4, 32, 8, dtype=np.float32) for _ in range(4)]
         right, results = fused(*arrays, scale=1.0, causal_offset=0), []
         callers = [
-            threading.Thread(target=lambda: results.append(fused(*arrays, scale=1.0, causal_offset=0))) for _ in range(4)
+            threading.Thread(target=lambda: results.append(fused(*arrays, scale=1.0, causal_offset=0)))
+            for _ in range(4)
         ]
         for each in callers:
             each.start()

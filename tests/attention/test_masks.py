@@ -93,7 +93,9 @@ def test_any_mask_has_a_picture(mask, most):
     lines = picture(mask, most).splitlines()
     assert len(lines) <= 2 + 8 * (1 + most)
     if mask.ndim == 2 and mask.size and max(mask.shape) <= most:
-        assert ["".join("█" if seen else "·" for seen in row) for row in mask] == [line.split()[1] for line in lines[1:]]
+        assert ["".join("█" if seen else "·" for seen in row) for row in mask] == [
+            line.split()[1] for line in lines[1:]
+        ]
 
 
 # ---------------------------------------------------------------------------- the checker

@@ -61,7 +61,9 @@ def test_attention_gives_every_query_and_key_its_gradient(function, d_k):
     shapes = (600, 1, d_k), (600, 16, d_k), (600, 16, 16), (600, 1, 16)
     q, k, v, g = (draws.standard_normal(s).astype(np.float32) for s in shapes)
     tensors = [ta.Tensor(x, requires_grad=True) for x in (q, k, v)]
-    attend = {"explicit": lambda *a, **s: ta.scaled_dot_product_attention(*a, **s)[0], "fused": ta.fused_attention}[function]
+    attend = {"explicit": lambda *a, **s: ta.scaled_dot_product_attention(*a, **s)[0], "fused": ta.fused_attention}[
+        function
+    ]
     attend(*tensors, scale=1.0).backward(g)
     q, k, v, g = (x.astype(np.longdouble) for x in (q, k, v, g))
     ds = in_long_double(np.einsum("rid,rjd->rj", q, k), np.einsum("rid,rjd->rj", g, v))

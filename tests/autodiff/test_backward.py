@@ -225,7 +225,9 @@ class TestEdits:
         else:
             with ta.no_grad():
                 w -= 0.5
-        with pytest.raises(RuntimeError, match=r"data edited .*w of shape \(2,\) was changed after .*test_backward.py:\d+"):
+        with pytest.raises(
+            RuntimeError, match=r"data edited .*w of shape \(2,\) was changed after .*test_backward.py:\d+"
+        ):
             loss.backward()
         assert w.grad is None
 
@@ -241,14 +243,20 @@ class TestEdits:
         h = layer(leaf(1.0, 2.0)) * 3
         loss = (h * h).sum()
         h.data = [0.0, 0.0]
-        with pytest.raises(RuntimeError, match=r"the output of mul \(test_backward.py:\d+: h = .*\) of shape \(2,\) was"):
+        with pytest.raises(
+            RuntimeError, match=r"the output of mul \(test_backward.py:\d+: h = .*\) of shape \(2,\) was"
+        ):
             loss.backward()
         loss = layer(leaf(1.0, 2.0)).sum()
         layer.W.data = layer.W.numpy() * 2
-        with pytest.raises(RuntimeError, match=r"the leaf made in test_backward.py:\d+: layer = .*, of shape \(2, 2\) was"):
+        with pytest.raises(
+            RuntimeError, match=r"the leaf made in test_backward.py:\d+: layer = .*, of shape \(2, 2\) was"
+        ):
             loss.backward()
 
-    @pytest.mark.parametrize("f", [lambda x: x + 1, lambda x: x * 3, lambda x: -x, lambda x: ta.concatenate([x, x]), ta.sum])
+    @pytest.mark.parametrize(
+        "f", [lambda x: x + 1, lambda x: x * 3, lambda x: -x, lambda x: ta.concatenate([x, x]), ta.sum]
+    )
     def test_an_edit_of_what_nobody_kept_is_fine(self, f) -> None:
         x = leaf(1.0, 2.0)
         loss = f(x).sum()

@@ -26,8 +26,18 @@ WRONG = {
         "matmul: expected at least 1-D operands",
         "write *",
     ),
-    "broadcasting": (lambda: ones(2, 3) + ones(4, 3), ValueError, "add: expected shapes that broadcast", "x (2, 3), y (4, 3)"),
-    "broadcasting a list": (lambda: ones(3) * [1.0, 2.0], ValueError, "mul: expected shapes that broadcast", "x (3,), y (2,)"),
+    "broadcasting": (
+        lambda: ones(2, 3) + ones(4, 3),
+        ValueError,
+        "add: expected shapes that broadcast",
+        "x (2, 3), y (4, 3)",
+    ),
+    "broadcasting a list": (
+        lambda: ones(3) * [1.0, 2.0],
+        ValueError,
+        "mul: expected shapes that broadcast",
+        "x (3,), y (2,)",
+    ),
     "where": (
         lambda: ta.where(np.ones((2, 2), bool), ones(3), 0.0),
         ValueError,
@@ -54,8 +64,16 @@ WRONG = {
         "tensors[0] (2, 3), tensors[1] (2, 4)",
     ),
     "nothing to stack": (lambda: ta.stack([]), ValueError, "stack: expected at least one tensor"),
-    "split": (lambda: ta.split(ones(2, 5), 2), ValueError, "split: 5 entries along axis -1 cannot be cut into 2 equal parts"),
-    "pad": (lambda: ta.pad(ones(2, 2), ((1, -1), (0, 0))), ValueError, "pad: expected a (before, after) pair of numbers >= 0"),
+    "split": (
+        lambda: ta.split(ones(2, 5), 2),
+        ValueError,
+        "split: 5 entries along axis -1 cannot be cut into 2 equal parts",
+    ),
+    "pad": (
+        lambda: ta.pad(ones(2, 2), ((1, -1), (0, 0))),
+        ValueError,
+        "pad: expected a (before, after) pair of numbers >= 0",
+    ),
     "einsum letters": (
         lambda: ta.einsum("ij,jk->ik", ones(2), ones(2, 2)),
         ValueError,
@@ -112,8 +130,16 @@ WRONG = {
         IndexError,
         "embedding: index 3 is outside a table of 3 rows",
     ),
-    "negative token": (lambda: ta.embedding(ones(3, 2), [-1]), IndexError, "embedding: index -1 is outside a table of 3 rows"),
-    "float token": (lambda: ta.embedding(ones(3, 2), [1.0]), TypeError, "embedding: expected integer indices, got float64"),
+    "negative token": (
+        lambda: ta.embedding(ones(3, 2), [-1]),
+        IndexError,
+        "embedding: index -1 is outside a table of 3 rows",
+    ),
+    "float token": (
+        lambda: ta.embedding(ones(3, 2), [1.0]),
+        TypeError,
+        "embedding: expected integer indices, got float64",
+    ),
     "two axes of a softmax": (
         lambda: ta.softmax(ones(2, 3), (0, 1)),
         TypeError,
@@ -130,8 +156,17 @@ WRONG = {
         ValueError,
         "cross_entropy: expected label_smoothing between 0 and 1, got 2.0",
     ),
-    "comparison": (lambda: ones(2, 3) > np.ones(5), ValueError, ">: expected shapes that broadcast", "x (2, 3), y (5,)"),
-    "comparison with nothing": (lambda: ones(2) <= None, TypeError, "<=: expected a Tensor, an array or a number, got None"),
+    "comparison": (
+        lambda: ones(2, 3) > np.ones(5),
+        ValueError,
+        ">: expected shapes that broadcast",
+        "x (2, 3), y (5,)",
+    ),
+    "comparison with nothing": (
+        lambda: ones(2) <= None,
+        TypeError,
+        "<=: expected a Tensor, an array or a number, got None",
+    ),
     "operand of None": (lambda: ones(2) + None, TypeError, "add: expected a Tensor, an array or a number, got None"),
     "bound that wants a gradient": (
         lambda: ta.clip(ones(2), ones(leaf=True)),
@@ -169,7 +204,8 @@ class TestBackward:
     def test_of_several_numbers_without_a_gradient(self) -> None:
         y = ones(2, leaf=True) * 2
         with pytest.raises(
-            RuntimeError, match=r"(?s)shape \(2,\) needs its gradient: write loss.sum\(\).backward\(\).*mul \(test_errors"
+            RuntimeError,
+            match=r"(?s)shape \(2,\) needs its gradient: write loss.sum\(\).backward\(\).*mul \(test_errors",
         ):
             y.backward()
 

@@ -47,7 +47,9 @@ class TestMaking:
         array[0] = 5.0
         assert x.numpy().tolist() == [5, 1]
 
-    @pytest.mark.parametrize("data", ["abc", None, {1: 2}, [None], 1j, object(), np.array(["a"]), np.ones(2, np.longdouble)])
+    @pytest.mark.parametrize(
+        "data", ["abc", None, {1: 2}, [None], 1j, object(), np.array(["a"]), np.ones(2, np.longdouble)]
+    )
     def test_what_is_not_a_real_number_is_refused(self, data) -> None:
         with pytest.raises((TypeError, ValueError), match=r"expected (real )?numbers"):
             ta.Tensor(data)
@@ -139,7 +141,21 @@ class TestOperators:
 
     def test_methods_are_the_functions(self) -> None:
         x = ta.Tensor([[1.0, 4.0], [9.0, 16.0]])
-        for name in ["exp", "log", "sqrt", "abs", "sum", "mean", "var", "std", "max", "min", "prod", "cumsum", "squeeze"]:
+        for name in [
+            "exp",
+            "log",
+            "sqrt",
+            "abs",
+            "sum",
+            "mean",
+            "var",
+            "std",
+            "max",
+            "min",
+            "prod",
+            "cumsum",
+            "squeeze",
+        ]:
             np.testing.assert_array_equal(getattr(x, name)().numpy(), getattr(ta, name)(x).numpy())
         np.testing.assert_array_equal(x.T.numpy(), x.numpy().T)
         np.testing.assert_array_equal(x.reshape(4).numpy(), x.reshape((4,)).numpy())

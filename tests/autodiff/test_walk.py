@@ -44,7 +44,12 @@ class TestOrder:
             seen.add(step.node)
 
     def test_the_same_tensor_twice(self) -> None:
-        for f, right in [(lambda x: x * x, 6.0), (lambda x: x + x, 2.0), (lambda x: x - x, 0.0), (lambda x: x / x, 0.0)]:
+        for f, right in [
+            (lambda x: x * x, 6.0),
+            (lambda x: x + x, 2.0),
+            (lambda x: x - x, 0.0),
+            (lambda x: x / x, 0.0),
+        ]:
             x = leaf(3.0)
             f(x).backward()
             assert x.grad.item() == right
@@ -173,7 +178,9 @@ class TestMemory:
             ]
             return [part for part in parts if isinstance(part, np.ndarray)]
 
-        assert kept(x + y) == [] and kept(x - y) == [] and kept(-x) == [] and kept(x.sum()) == [] and kept(x * 2.0) == []
+        assert (
+            kept(x + y) == [] and kept(x - y) == [] and kept(-x) == [] and kept(x.sum()) == [] and kept(x * 2.0) == []
+        )
         assert [id(a) for a in kept(x * y)] == [id(y._data), id(x._data)]
         assert [id(a) for a in kept(x * c)] == [id(c._data)]  # c wants no gradient, so x is not kept for it
         out = ta.exp(x)
@@ -185,7 +192,9 @@ class TestRelease:
         x = leaf(1.0, 2.0)
         loss = (x * x).sum()
         loss.backward()
-        with pytest.raises(RuntimeError, match=r"(?s)second time through sum \(test_walk.py:\d+: loss = .*retain_graph=True"):
+        with pytest.raises(
+            RuntimeError, match=r"(?s)second time through sum \(test_walk.py:\d+: loss = .*retain_graph=True"
+        ):
             loss.backward()
 
     def test_retain_graph(self) -> None:
@@ -220,7 +229,9 @@ def test_a_rule_of_the_wrong_shape_is_named() -> None:
     def wrong(x):
         return x * 1
 
-    with pytest.raises(ValueError, match=r"wrong: a rule gave a gradient of shape \(\) for an argument of shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"wrong: a rule gave a gradient of shape \(\) for an argument of shape \(2,\)"
+    ):
         wrong(leaf(1.0, 2.0)).sum().backward()
 
 

@@ -99,7 +99,9 @@ def main() -> None:
             report.row(f"fused {label}", seconds["ours fused"], seconds["torch fused"], goal)
             report.row(f"explicit {label}", seconds["ours explicit"], seconds["torch explicit"], EXPLICIT_GOAL)
     if not options.quick:
-        print(f"peak memory of causal (1, 8, 8192, 64) beyond the inputs: {peak_memory((1, 8, 8192, 64)):.0f} MB (goal 300)")
+        print(
+            f"peak memory of causal (1, 8, 8192, 64) beyond the inputs: {peak_memory((1, 8, 8192, 64)):.0f} MB (goal 300)"
+        )
     report.finish(options.json)
 
 

@@ -159,7 +159,9 @@ def _nothing() -> None:
     """What a rank does that is not asked."""
 
 
-def _in_turns(world: Any, parts: dict[int, Any], runs: dict[str, Work], calls: int, rounds: int) -> dict[str, list[float]]:
+def _in_turns(
+    world: Any, parts: dict[int, Any], runs: dict[str, Work], calls: int, rounds: int
+) -> dict[str, list[float]]:
     """Seconds of each run: `calls` in each round.  The first call of a round, with its data out of the caches and its core
     given to others, is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
@@ -233,7 +235,9 @@ def main() -> None:
         # MPICH knows no --oversubscribe and needs none
         root = ["--allow-run-as-root", "--oversubscribe"] if b"Open MPI" in _said("mpirun", "--version") else []
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        subprocess.run(["mpirun", *root, "-n", str(ranks), sys.executable, __file__, *flags], check=True, env=environment)
+        subprocess.run(
+            ["mpirun", *root, "-n", str(ranks), sys.executable, __file__, *flags], check=True, env=environment
+        )
         found = json.loads(path.read_text())
     report = Report()
     for name, one in found["configurations"].items():

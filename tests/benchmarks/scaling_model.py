@@ -58,7 +58,9 @@ def table(found: dict[str, Any]) -> Table:
         "Efficiency by the model: rows on each rank as in the configuration; last column: the same global batch",
         [
             Column("name", "name", left=True),
-            Column("bytes", "bytes sent by\na rank a step", lambda size: f"{2 * size / 1e6:.1f} MB"),  # (N-1)/N is nearly 1
+            Column(
+                "bytes", "bytes sent by\na rank a step", lambda size: f"{2 * size / 1e6:.1f} MB"
+            ),  # (N-1)/N is nearly 1
             Column("network", "network", left=True),
             *[Column(str(n), f"{n} ranks", percent) for n in (8, 64, 512)],
             Column("same", "8 ranks,\nsame batch", lambda share: "-" if share is None else percent(share)),
@@ -67,6 +69,8 @@ def table(found: dict[str, Any]) -> Table:
         [
             f"Measured here: latency {found['latency'] * 1e6:.1f} us, bandwidth {number(found['bandwidth'] / 1e9)} GB/s, "
             f"adding {number(found['adding'] / 1e9)} GB/s.",
-            "Assumed: " + "; ".join(f"{name} {s * 1e6:g} us, {b / 1e9:g} GB/s" for name, (s, b) in NETWORKS.items()) + ".",
+            "Assumed: "
+            + "; ".join(f"{name} {s * 1e6:g} us, {b / 1e9:g} GB/s" for name, (s, b) in NETWORKS.items())
+            + ".",
         ],
     )

@@ -121,7 +121,10 @@ def child(name: str, configuration: str, threads: int) -> None:
             step()
             cpu.append(time.process_time() - b)
             wall.append(time.perf_counter() - a)
-        print(json.dumps({"wall": statistics.median(wall), "cpu": statistics.median(cpu), "peak": peak_memory()}), flush=True)
+        print(
+            json.dumps({"wall": statistics.median(wall), "cpu": statistics.median(cpu), "peak": peak_memory()}),
+            flush=True,
+        )
 
 
 def peak_memory() -> int | None:
@@ -195,8 +198,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to FILE")
     parser.add_argument("--quick", action="store_true", help="a smoke run of a few seconds: the numbers mean little")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each framework (default: cores)")
-    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: for machines with other work to do")
+    parser.add_argument(
+        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each framework (default: cores)"
+    )
+    parser.add_argument(
+        "--clock", choices=["wall", "cpu"], default="wall", help="cpu: for machines with other work to do"
+    )
     parser.add_argument("--only", default=",".join(CONFIGURATIONS), help="configurations, with commas")
     args = parser.parse_args()
     chosen = ["tiny", "seed"] if args.quick else args.only.split(",")

@@ -64,7 +64,17 @@ def test_summary_and_csv_hold_what_was_measured(demo):
     assert set(summary["versions"]) >= {"tinygrad_attn", "numpy", "python"}
     rows = {name: list(csv.DictReader((out / f"{name}.csv").open())) for name in ("row7", "trace", "vanishing")}
     assert [len(rows[name]) for name in rows] == [5, 9, 8]
-    assert [row["step"] for row in rows["trace"]] == ["q", "k", "v", "scores", "scaled", "masked", "weights", "mix", "out"]
+    assert [row["step"] for row in rows["trace"]] == [
+        "q",
+        "k",
+        "v",
+        "scores",
+        "scaled",
+        "masked",
+        "weights",
+        "mix",
+        "out",
+    ]
     assert float(rows["vanishing"][7]["dead_rows"]) == summary["vanishing"][7]["dead_rows"]
 
 

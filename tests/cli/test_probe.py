@@ -16,7 +16,9 @@ from tinygrad_attn.tasks.letters import IGNORED
 def run(*arguments):
     command = [sys.executable, "-m", "tinygrad_attn", *map(str, arguments)]
     environment = {**os.environ, "COLUMNS": "80"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL
+    )
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,12 @@ def run(device: str, quick: bool) -> list[dict[str, Any]]:
 
 def machine(device: str) -> dict[str, Any]:
     """What the figures depend on."""
-    found = {"device": device, "tinygrad_attn": ta.__version__, "numpy": np.__version__, "python": platform.python_version()}
+    found = {
+        "device": device,
+        "tinygrad_attn": ta.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
     if device.startswith("cuda"):
         import cupy
 

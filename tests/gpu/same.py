@@ -78,7 +78,10 @@ def attention(device: str, quick: bool) -> dict[str, Any]:
                 if not largest <= tolerance:
                     raise AssertionError(f"{name}, {np.dtype(dtype)}, {settings}: off by {largest:.1e}")
                 worst = max(worst, largest if dtype is np.float32 else 0.0)
-    return {"figure": f"{2 * 3 * len(SETTINGS)} settings, largest relative difference in float32 {worst:.1e}", "largest": worst}
+    return {
+        "figure": f"{2 * 3 * len(SETTINGS)} settings, largest relative difference in float32 {worst:.1e}",
+        "largest": worst,
+    }
 
 
 def _attended(name: str, device: str, settings: dict[str, Any], n: int, dtype: Any) -> list[ta.Tensor]:

@@ -79,7 +79,9 @@ def our_step(device: str, d_model: int, heads: int, layers: int, T: int, B: int)
 def torch_step(torch: Any, device: str, d_model: int, heads: int, layers: int, T: int, B: int) -> Callable[[], None]:
     """The same model of PyTorch's own layers: pre-norm, GELU, causal, fused AdamW."""
     nn = torch.nn
-    layer = nn.TransformerEncoderLayer(d_model, heads, 4 * d_model, 0.0, nn.GELU("tanh"), batch_first=True, norm_first=True)
+    layer = nn.TransformerEncoderLayer(
+        d_model, heads, 4 * d_model, 0.0, nn.GELU("tanh"), batch_first=True, norm_first=True
+    )
     parts = {
         "tokens": nn.Embedding(65, d_model),
         "positions": nn.Embedding(T, d_model),

@@ -24,7 +24,9 @@ def test_one_experiment_with_files(capsys, tmp_path):
     assert (tmp_path / "dictionary.csv").read_text().startswith("temperature,")
 
 
-@pytest.mark.parametrize("arguments, text", [(["foo"], "no experiment 'foo'"), (["variance", "--seeds", "0"], "from 1 upward")])
+@pytest.mark.parametrize(
+    "arguments, text", [(["foo"], "no experiment 'foo'"), (["variance", "--seeds", "0"], "from 1 upward")]
+)
 def test_wrong_use(arguments, text, capsys):
     try:
         code = main(["lab", *arguments])

@@ -155,7 +155,9 @@ def test_the_blank_looks_at_the_pronoun_and_for_the_word_at_the_verb_too():
 
 def test_whole_word_from_unit_scores_and_from_sigma_0_02():
     assert heads._whole_word(0, 4, 0.125, 120) > 0.75  # 12 seeds: 0.88 to 1
-    assert heads._whole_word(0, 4, 0.02, 80) < 0.6  # 6 seeds: 0.50; every head turns to the verb: the ending stays a guess
+    assert (
+        heads._whole_word(0, 4, 0.02, 80) < 0.6
+    )  # 6 seeds: 0.50; every head turns to the verb: the ending stays a guess
 
 
 def test_what_is_said_follows_what_was_measured():

@@ -71,7 +71,9 @@ def test_the_typical_score_gradient_falls_while_the_query_gradient_rises(samples
 
 def test_table_has_a_row_per_width_and_variant_and_full_precision_in_csv(samples):
     made = table(list(samples.values()))
-    assert [(row["d_k"], row["scaled"]) for row in made.rows] == [(d_k, scaled) for d_k in WIDTHS for scaled in (True, False)]
+    assert [(row["d_k"], row["scaled"]) for row in made.rows] == [
+        (d_k, scaled) for d_k in WIDTHS for scaled in (True, False)
+    ]
     header, first, *_ = made.to_csv().splitlines()
     assert header.split(",") == [column.key for column in COLUMNS]
     assert float(first.split(",")[2]) == samples[16, True].score_std

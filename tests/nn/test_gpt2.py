@@ -82,10 +82,14 @@ def test_what_does_not_fit_is_named(tmp_path):
     assert "missing: h.1.attn.c_proj.bias" in error({"h.1.attn.c_proj.bias": None})
     assert "unexpected: h.0.attn.rotary" in error({"h.0.attn.rotary": np.ones(2)})
     assert "h.0.mlp.c_proj.weight: expected (16, 4), got (4, 16)" in error({"h.0.mlp.c_proj.weight": np.ones((4, 16))})
-    assert "h.1.attn.c_attn.weight: expected (4, 12), got (12, 4)" in error({"h.1.attn.c_attn.weight": np.ones((12, 4))})
+    assert "h.1.attn.c_attn.weight: expected (4, 12), got (12, 4)" in error(
+        {"h.1.attn.c_attn.weight": np.ones((12, 4))}
+    )
     assert "wte.weight" in error({"wte.weight": None})
     assert "lm_head.weight: expected (7, 4), got (4, 7)" in error({"lm_head.weight": np.ones((4, 7))})
-    assert 'with and without "transformer.": transformer.wpe.weight' in error({"transformer.wpe.weight": np.ones((5, 4))})
+    assert 'with and without "transformer.": transformer.wpe.weight' in error(
+        {"transformer.wpe.weight": np.ones((5, 4))}
+    )
     both = error({"h.0.ln_1.bias": None, "h.7.ln_1.bias": np.ones(4)})
     assert "h.0.ln_1.bias" in both and "h.6.ln_1.weight" in both
 

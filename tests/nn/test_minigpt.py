@@ -53,7 +53,9 @@ def test_tied_head_is_the_token_table():
         m.astype(np.float64)
         m.loss(text(2, 6)).backward()
     assert_allclose(model(text(6)).numpy(), free(text(6)).numpy(), rtol=1e-12)
-    assert_allclose(model.tokens.W.grad.numpy(), free.tokens.W.grad.numpy() + free.head.W.grad.numpy().T, rtol=1e-9, atol=1e-14)
+    assert_allclose(
+        model.tokens.W.grad.numpy(), free.tokens.W.grad.numpy() + free.head.W.grad.numpy().T, rtol=1e-9, atol=1e-14
+    )
 
 
 def test_residual_init_shrinks_the_last_matrix_of_each_branch():
@@ -129,7 +131,9 @@ def test_intermediates_have_paths():
         names[attention] = seen
     assert names["explicit"] == names["fused"]
     steps = ["q", "k", "v", "scores", "scaled", "masked", "weights", "mix", "out"]
-    assert [name for name, _ in names["fused"] if name.startswith("blocks.0.")] == [f"blocks.0.attn.{step}" for step in steps]
+    assert [name for name, _ in names["fused"] if name.startswith("blocks.0.")] == [
+        f"blocks.0.attn.{step}" for step in steps
+    ]
     assert dict(names["fused"])["blocks.1.attn.scores"] == (2, 2, 6, 6)
 
 
@@ -147,7 +151,9 @@ def test_cached_logits_equal_the_full_pass(attention):
         model(ids[:, :1], cache)
 
 
-@pytest.mark.parametrize("settings", [{}, {"temperature": 0}, {"temperature": 3.0}, {"top_k": 3}, {"top_k": 1}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"temperature": 0}, {"temperature": 3.0}, {"top_k": 3}, {"top_k": 1}], ids=str
+)
 def test_generation_is_the_same_with_and_without_cache(settings):
     model = wide(small())
     for prompt in (text(3), text(2, 3), text(2, 10)):

@@ -38,7 +38,9 @@ def test_a_parameter_that_changed_its_dtype_is_not_quietly_turned_back() -> None
     optimiser = Adam(layer.parameters())
     layer.astype("float64")
     layer(ta.ones((1, 2))).sum().backward()
-    with pytest.raises(TypeError, match=r"made for a parameter of float32 on cpu found it of float64 on cpu; .* then make"):
+    with pytest.raises(
+        TypeError, match=r"made for a parameter of float32 on cpu found it of float64 on cpu; .* then make"
+    ):
         optimiser.step()
     assert layer.W.dtype == "float64"
 

@@ -6,4 +6,6 @@ import pytest
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    return True if "peers" not in config.option.markexpr.replace("not peers", "") or find_spec("torch") is None else None
+    return (
+        True if "peers" not in config.option.markexpr.replace("not peers", "") or find_spec("torch") is None else None
+    )

@@ -51,7 +51,9 @@ def loss_of(P: dict[str, Any], tokens: Any, targets: Any, n_heads: int) -> Any:
     return optax.softmax_cross_entropy_with_integer_labels(logits, targets).mean()
 
 
-def stepper(vocab_size: int, context: int, d: int, n_heads: int, n_layers: int, tokens: Any, targets: Any) -> Callable[[], Any]:
+def stepper(
+    vocab_size: int, context: int, d: int, n_heads: int, n_layers: int, tokens: Any, targets: Any
+) -> Callable[[], Any]:
     """A function that makes one compiled training step: forward, backward, clip, AdamW."""
     P = parameters(vocab_size, context, d, n_layers)
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3))

@@ -52,8 +52,14 @@ def with_weights_of(model: Any) -> GPT:
     """The PyTorch model with the weights of a MiniGPT (whose matrices are (in, out), and q, k, v apart)."""
     state = {name: torch.from_numpy(array) for name, array in model.state_dict().items()}
     vocab_size, d_model = state["tokens.W"].shape
-    ours = GPT(vocab_size, model.context, d_model, model.blocks[0].attn.n_heads, len(model.blocks)).to(state["tokens.W"].dtype)
-    renamed = {"tokens.weight": state["tokens.W"], "positions.weight": state["positions.W"], "head.weight": state["head.W"].T}
+    ours = GPT(vocab_size, model.context, d_model, model.blocks[0].attn.n_heads, len(model.blocks)).to(
+        state["tokens.W"].dtype
+    )
+    renamed = {
+        "tokens.weight": state["tokens.W"],
+        "positions.weight": state["positions.W"],
+        "head.weight": state["head.W"].T,
+    }
     renamed |= {"norm.weight": state["norm.gain"], "norm.bias": state["norm.bias"]}
     for i in range(len(model.blocks)):
         b = f"blocks.{i}"
@@ -62,7 +68,10 @@ def with_weights_of(model: Any) -> GPT:
         for norm in ("norm1", "norm2"):
             renamed |= {f"{b}.{norm}.weight": state[f"{b}.{norm}.gain"], f"{b}.{norm}.bias": state[f"{b}.{norm}.bias"]}
         for part in ("up", "down"):
-            renamed |= {f"{b}.{part}.weight": state[f"{b}.mlp.{part}.W"].T, f"{b}.{part}.bias": state[f"{b}.mlp.{part}.b"]}
+            renamed |= {
+                f"{b}.{part}.weight": state[f"{b}.mlp.{part}.W"].T,
+                f"{b}.{part}.bias": state[f"{b}.mlp.{part}.b"],
+            }
     ours.load_state_dict(renamed)
     return ours
 

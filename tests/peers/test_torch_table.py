@@ -45,13 +45,16 @@ def ours(row: Row, arrays: list[np.ndarray], dtype: Any, order: int) -> list[np.
 
 
 def theirs(row: Row, arrays: list[np.ndarray], dtype: Any, order: int) -> list[np.ndarray]:
-    inputs = [torch.tensor(a.astype(dtype), requires_grad=True) if a.dtype.kind == "f" else torch.tensor(a) for a in arrays]
+    inputs = [
+        torch.tensor(a.astype(dtype), requires_grad=True) if a.dtype.kind == "f" else torch.tensor(a) for a in arrays
+    ]
     leaves = [x for x in inputs if x.requires_grad]
     found, rng = listed(in_torch(row)(*inputs)), np.random.default_rng(12)
     results = list(found)
     for _ in range(order):
         total = sum(
-            (out * torch.tensor(rng.uniform(0.5, 1.5, out.shape).astype(out.detach().numpy().dtype))).sum() for out in found
+            (out * torch.tensor(rng.uniform(0.5, 1.5, out.shape).astype(out.detach().numpy().dtype))).sum()
+            for out in found
         )
         if not total.requires_grad:
             break

@@ -21,7 +21,9 @@ def relative(ours, theirs):
 
 def both(folder, **settings):
     torch.manual_seed(0)
-    config = transformers.GPT2Config(**SIZES, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, initializer_range=0.2, **settings)
+    config = transformers.GPT2Config(
+        **SIZES, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, initializer_range=0.2, **settings
+    )
     theirs = transformers.GPT2LMHeadModel(config).eval()
     with torch.no_grad():
         for name, parameter in theirs.named_parameters():
@@ -82,7 +84,11 @@ def test_greedy_generation(tmp_path):
 
 
 def test_our_files_and_the_library_s(tmp_path):
-    tensors = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(True), "empty": np.zeros((0, 2), np.int16)}
+    tensors = {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b": np.array(True),
+        "empty": np.zeros((0, 2), np.int16),
+    }
     ta.nn.write_tensors(tmp_path / "ours", tensors, {"k": "v"})
     library.save_file(tensors, str(tmp_path / "theirs"), metadata={"k": "v"})
     found, (read, metadata) = library.load_file(str(tmp_path / "ours")), ta.nn.read_tensors(tmp_path / "theirs")

@@ -83,7 +83,9 @@ TORCH: dict[str, Callable[..., Any]] = {
     "min": lambda x, axis=None, keepdims=False: x.amin(tuple(range(x.ndim)) if axis is None else axis, keepdims),
     "prod": over_each(lambda x, a, keep: x.prod(a, keep)),
     "norm": lambda x, axis=None, keepdims=False: torch.linalg.vector_norm(x, dim=axis, keepdim=keepdims),
-    "logsumexp": lambda x, axis=None, keepdims=False: x.logsumexp(tuple(range(x.ndim)) if axis is None else axis, keepdims),
+    "logsumexp": lambda x, axis=None, keepdims=False: x.logsumexp(
+        tuple(range(x.ndim)) if axis is None else axis, keepdims
+    ),
     "cumsum": lambda x, axis=-1: x.cumsum(axis),
     "reshape": lambda x, shape: x.reshape(shape),
     "transpose": lambda x, axes=None: x.permute(tuple(range(x.ndim))[::-1] if axes is None else axes),

@@ -69,7 +69,9 @@ def healthy_attention():
     _, params, qkv = projected()
 
     def loss():
-        out, _ = ta.scaled_dot_product_attention(*qkv(), mask=ta.padding_mask(np.array([[8], [5], [3]]), 8), causal=True)
+        out, _ = ta.scaled_dot_product_attention(
+            *qkv(), mask=ta.padding_mask(np.array([[8], [5], [3]]), 8), causal=True
+        )
         return (out * out).mean()
 
     return loss, params
@@ -152,7 +154,12 @@ def test_from_the_loss_alone():
     report = probe.doctor(loss(), params)
     assert report.kinds == ["no gradient"] and "enters there as a constant" in report[0].what
     assert "h @ V" in report[0].where and "pass the function" in report.notes[0]
-    for plant in (faults.scaled_by_d_model, faults.inverted_causal_mask, faults.a_float64_constant, faults.root_at_zero):
+    for plant in (
+        faults.scaled_by_d_model,
+        faults.inverted_causal_mask,
+        faults.a_float64_constant,
+        faults.root_at_zero,
+    ):
         loss, params = plant()
         kind = next(kind for p, kind, _ in FAULTS if p is plant)
         assert kind in probe.doctor(loss(), params).kinds

@@ -78,7 +78,9 @@ def test_a_step_is_the_same_whether_or_not_the_probe_was_imported():
     """The same Python calls and the same calls into NumPy, in the same order."""
     found = []
     for more in ("", "from tinygrad_attn import probe; probe.watch; probe.doctor"):
-        done = subprocess.run([sys.executable, "-c", STEP.format(more=more)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", STEP.format(more=more)], capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0, done.stderr
         found.append(done.stdout.split())
     assert found[0][:2] == found[1][:2] and int(found[0][0]) > 100

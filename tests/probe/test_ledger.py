@@ -64,7 +64,11 @@ def test_fused_attention_has_the_same_routes():
     x = ta.randn(2, 6, 4, requires_grad=True)
     W = [ta.randn(4, 4) for _ in range(3)]
     found = probe.ledger((ta.fused_attention(x @ W[0], x @ W[1], x @ W[2]) * 2.0).sum(), x)
-    assert [route.name for route in found.routes] == ["q", "k", "v"] or {r.name for r in found.routes} == {"q", "k", "v"}
+    assert [route.name for route in found.routes] == ["q", "k", "v"] or {r.name for r in found.routes} == {
+        "q",
+        "k",
+        "v",
+    }
 
 
 def test_the_mlp_route_and_the_residual():

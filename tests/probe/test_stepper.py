@@ -150,7 +150,11 @@ def test_in_a_terminal():
     typed, shown = iter(["n", "", "p", "/softmax", "1", "99", "x", "q"]), []
     s = probe.stepper(f(), params)
     run(s, lambda prompt: next(typed), shown.append)
-    assert s.place == 0 and any("no step 98" in text for text in shown) and any("/text: find" in text for text in shown[1:])
+    assert (
+        s.place == 0
+        and any("no step 98" in text for text in shown)
+        and any("/text: find" in text for text in shown[1:])
+    )
 
 
 # ---------------------------------------------------------------------------- the page

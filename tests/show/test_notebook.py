@@ -28,5 +28,7 @@ def test_a_table_is_drawn_in_a_notebook_and_printed_at_the_prompt():
     plain = Table("Squares", [Column("x", "x")], [{"x": 3}])
     for table in (plain, experiment("dictionary", seeds=1)):
         assert (
-            repr(table) == str(table) and "<table" in table._repr_html_() and table.title.split(":")[0] in table._repr_html_()
+            repr(table) == str(table)
+            and "<table" in table._repr_html_()
+            and table.title.split(":")[0] in table._repr_html_()
         )

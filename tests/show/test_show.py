@@ -68,7 +68,9 @@ def test_pictures_are_drawn(tmp_path):
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("words", [list("anphemj=x"), ["everyone", "work", ",", "he", "work", ",", "everyone", "___"], ["a"]])
+@pytest.mark.parametrize(
+    "words", [list("anphemj=x"), ["everyone", "work", ",", "he", "work", ",", "everyone", "___"], ["a"]]
+)
 def test_maps_of_several_layers_keep_apart(words):
     pytest.importorskip("matplotlib")
     from tinygrad_attn.show.training import heads_picture

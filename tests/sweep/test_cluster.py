@@ -32,7 +32,9 @@ pytestmark = [
 ]
 
 GRADIENTS = 'run = "gradients"\nseeds = 2\n[fixed]\nrows = 64\n[grid]\nd_k = [4, 16]\n'
-LONGER = 'run = "successor"\nseeds = 12\n[fixed]\nsteps = 150\n[grid]\nd_k = [16, 17]\n'  # a cell takes about half a second
+LONGER = (
+    'run = "successor"\nseeds = 12\n[fixed]\nsteps = 150\n[grid]\nd_k = [16, 17]\n'  # a cell takes about half a second
+)
 FAILING = 'run = "train"\n[fixed]\ntask = "copy"\nsteps = 2\nbatch = 2\nd_model = 12\n[grid]\nn_heads = [1, 5, 3]\n'
 
 
@@ -119,7 +121,16 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
 def worker(address: str, folder: Path, package: Path | None = None) -> subprocess.Popen[bytes]:
     """A worker that loads our package from `package` (None: as this process does)."""
     source = package or Path(tinygrad_attn.__file__).parents[1]
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+    command = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        address,
+        "--nthreads",
+        "1",
+        "--no-dashboard",
+        "--no-nanny",
+    ]
     environment = os.environ | {"PYTHONPATH": str(source)}
     return subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=folder, env=environment)
 

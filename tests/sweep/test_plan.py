@@ -146,7 +146,14 @@ def test_results_and_summary(swept: tuple[Plan, Store]) -> None:
     outcomes = kept(found, store) | {found.cells[-1].id: {"error": "OSError: no, thanks", "seconds": 0.1}}
     with open(store.write_csv(found, outcomes), encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 8 and rows[2] == {"d_k": "4", "scale": "False", "seed": "0", "x": "2.0", "seconds": "1.0", "error": ""}
+    assert len(rows) == 8 and rows[2] == {
+        "d_k": "4",
+        "scale": "False",
+        "seed": "0",
+        "x": "2.0",
+        "seconds": "1.0",
+        "error": "",
+    }
     assert rows[-1]["error"] == "OSError: no, thanks" and rows[-1]["x"] == ""
     table = summary(found, outcomes)
     assert [row["x:"] for row in table.rows] == ["0.5 ± 0.71", "2.5 ± 0.71", "4.5 ± 0.71", "6"]
@@ -162,7 +169,9 @@ def test_a_damaged_cell_is_run_again(swept: tuple[Plan, Store]) -> None:
     assert len(kept(found, store)) == 4
 
 
-def test_two_sweeps_in_one_folder(swept: tuple[Plan, Store], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_sweeps_in_one_folder(
+    swept: tuple[Plan, Store], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _, store = swept
     with store.locked(), pytest.raises(StoreError, match="another sweep is writing here"), Store(store.path).locked():
         pass

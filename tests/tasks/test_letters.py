@@ -98,7 +98,9 @@ def test_every_piece_boundary_is_decoded(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_text_shorter_than_a_context(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "t.txt"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{len(content)} characters are too few for a context of 64; expected at least 130"):
+    with pytest.raises(
+        ValueError, match=rf"{len(content)} characters are too few for a context of 64; expected at least 130"
+    ):
         Text(0, 64, path)
 
 

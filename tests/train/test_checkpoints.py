@@ -68,7 +68,9 @@ def test_a_foreign_or_missing_checkpoint(finished: RunDirectory, tmp_path: Path)
     with pytest.raises(CheckpointError, match="not a checkpoint of a training run"):
         resumed(finished)
     save(other, path)
-    with pytest.raises(CheckpointError, match=r"from a run with other settings: steps 300 \(here 6\), d_model 16 \(here 8\)"):
+    with pytest.raises(
+        CheckpointError, match=r"from a run with other settings: steps 300 \(here 6\), d_model 16 \(here 8\)"
+    ):
         resumed(finished)
     with pytest.raises(CheckpointError, match="no checkpoint"):
         load(tmp_path / "none.safetensors")
@@ -102,7 +104,9 @@ def test_a_write_that_fails_keeps_the_old_checkpoint(finished: RunDirectory, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match=r"cannot save .*: No space left on device; earlier checkpoints are whole"):
+    with pytest.raises(
+        CheckpointError, match=r"cannot save .*: No space left on device; earlier checkpoints are whole"
+    ):
         finished.save(trainer)
     assert path.read_bytes() == before and not list(finished.checkpoints.glob("*.part"))
 

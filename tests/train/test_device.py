@@ -18,7 +18,9 @@ strict_device.register()
 
 
 def test_the_loop_runs_unchanged_and_waits_every_20_steps() -> None:
-    settings = preset("copy", d_model=16, n_heads=2, n_layers=1, batch=6, steps=LOOK_EVERY, eval_every=LOOK_EVERY, dropout=0.1)
+    settings = preset(
+        "copy", d_model=16, n_heads=2, n_layers=1, batch=6, steps=LOOK_EVERY, eval_every=LOOK_EVERY, dropout=0.1
+    )
     reports = {}
     for device in ("cpu", "strict"):
         trainer = Trainer(*task_of(settings), Threads(2), device)

@@ -50,12 +50,17 @@ def test_without_mpi4py_it_says_what_to_install(
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     assert main(["train", "copy", "--out", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert "4 processes were started together, but MPI cannot be used" in said and "pip install 'tinygrad_attn[mpi]'" in said
+    assert (
+        "4 processes were started together, but MPI cannot be used" in said
+        and "pip install 'tinygrad_attn[mpi]'" in said
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_which_code_runs() -> None:
     ours = code()
     assert differences(ours, dict(ours)) == ""
-    assert differences(ours, ours | {"tinygrad_attn": "9.9 (00000000)"}).startswith("tinygrad_attn 9.9 (00000000) instead of")
+    assert differences(ours, ours | {"tinygrad_attn": "9.9 (00000000)"}).startswith(
+        "tinygrad_attn 9.9 (00000000) instead of"
+    )
     assert differences(ours, {}).count("instead of") == 3

@@ -44,7 +44,9 @@ def test_any_split_of_the_batch_gives_the_same_training(workers: int, accumulate
     np.testing.assert_allclose(losses, alone, rtol=1e-12)
     for name in weights:
         np.testing.assert_allclose(split[name], weights[name], rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(trained(workers, task, accumulate=accumulate, steps=12, dropout=0.2)[0], alone, rtol=2e-5)
+    np.testing.assert_allclose(
+        trained(workers, task, accumulate=accumulate, steps=12, dropout=0.2)[0], alone, rtol=2e-5
+    )
 
 
 def _model(seed: int = 0) -> MiniGPT:
@@ -144,12 +146,16 @@ def test_g3_a_tied_head_trains() -> None:
     model = MiniGPT(11, 6, 16, 2, 1, tie_head=True).astype("float64")
     tokens = np.random.default_rng(0).integers(11, size=(4, 7))
     optimizer = ta.optim.AdamW(model.parameters(), matrices_only=True)
-    BatchGradient(model, optimizer, Threads(2), 0)(lambda a, n: Batch(tokens[a : a + n, :-1], tokens[a : a + n, 1:]), 4, 0)
+    BatchGradient(model, optimizer, Threads(2), 0)(
+        lambda a, n: Batch(tokens[a : a + n, :-1], tokens[a : a + n, 1:]), 4, 0
+    )
     scaled_and_clipped(optimizer.gradients, 24, 1e9)
     model.loss(tokens).backward()
     group = optimizer.groups[0]
     assert group.params[0] is model.tokens.W and model.tokens.W.grad is not None
-    np.testing.assert_allclose(optimizer.gradients[0][group.places[0]], model.tokens.W.grad.numpy().reshape(-1), rtol=1e-9)
+    np.testing.assert_allclose(
+        optimizer.gradients[0][group.places[0]], model.tokens.W.grad.numpy().reshape(-1), rtol=1e-9
+    )
 
 
 def test_k2_clipping() -> None:

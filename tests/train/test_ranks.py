@@ -107,7 +107,9 @@ def test_any_number_of_ranks_gives_the_same_training(
     alone, together = curves[1][dtype], curves[ranks][dtype]
     np.testing.assert_allclose(together["losses"], alone["losses"], rtol=tolerance, atol=0)
     np.testing.assert_allclose(np.array(together["held_out"])[:, 0], np.array(alone["held_out"])[:, 0], rtol=tolerance)
-    np.testing.assert_allclose(together["norms"], alone["norms"], rtol=100 * tolerance)  # AdamW would hide a wrong factor
+    np.testing.assert_allclose(
+        together["norms"], alone["norms"], rtol=100 * tolerance
+    )  # AdamW would hide a wrong factor
     np.testing.assert_allclose(together["weights"], alone["weights"], rtol=0, atol=1e4 * tolerance)
     assert alone["losses"][-1] < 0.5 * alone["losses"][0]  # it does train
 
@@ -256,7 +258,9 @@ def test_meters_read_the_rows_of_rank_0(tmp_path: Path) -> None:
 
 
 def test_mixed_versions_stop_at_the_start(tmp_path: Path) -> None:
-    other = "import tinygrad_attn as t; t.__version__ = '9.9'; from tinygrad_attn.cli import main; raise SystemExit(main())"
+    other = (
+        "import tinygrad_attn as t; t.__version__ = '9.9'; from tinygrad_attn.cli import main; raise SystemExit(main())"
+    )
     more = [":", "-n", "1", sys.executable, "-c", other, "train", "copy", *SMALL]
     process = train(1, tmp_path / "run", *more)
     said = finished(process)
@@ -288,7 +292,19 @@ sys.exit(main())
 
 
 def test_an_error_on_one_rank_ends_the_job(tmp_path: Path) -> None:
-    flags = ["train", "copy", *SMALL, "--steps", "50", "--eval-every", "10", "--save-every", "4", "--out", str(tmp_path)]
+    flags = [
+        "train",
+        "copy",
+        *SMALL,
+        "--steps",
+        "50",
+        "--eval-every",
+        "10",
+        "--save-every",
+        "4",
+        "--out",
+        str(tmp_path),
+    ]
     process = mpirun(2, "-c", FAILS, *flags, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = finished(process)
     assert process.returncode not in (0, None) and "rank 1: no memory for the held-out rows" in said

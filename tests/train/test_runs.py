@@ -116,7 +116,20 @@ def test_resume_takes_as_many_workers_as_the_run_began_with(tmp_path: Path) -> N
 
 def test_the_command_from_start_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "run")
-    flags = ["--out", folder, "--steps", "6", "--eval-every", "3", "--d-model", "8", "--n-heads", "2", "--n-layers", "1"]
+    flags = [
+        "--out",
+        folder,
+        "--steps",
+        "6",
+        "--eval-every",
+        "3",
+        "--d-model",
+        "8",
+        "--n-heads",
+        "2",
+        "--n-layers",
+        "1",
+    ]
     assert main(["train", "agreement", *flags, "--quiet"]) == 0
     assert capsys.readouterr().out == ""
     assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["steps"] == 6

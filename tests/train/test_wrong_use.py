@@ -39,7 +39,9 @@ from tinygrad_attn.train.settings import Settings, preset, task_of
         (["copy", "--n-heads", "5"], "n_heads must divide d_model"),
     ],
 )
-def test_wrong_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str) -> None:
+def test_wrong_use_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+) -> None:
     assert main(["train", *flags, "--out", str(tmp_path / "run")]) == 2
     said = capsys.readouterr().err
     assert message in said and len(said.splitlines()) == 1
@@ -113,7 +115,9 @@ def test_a_checkpoint_of_another_version(tmp_path: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as newer:
         newer.setattr(checkpoint, "FORMAT", 2)
         directory.save(trainer)
-    with pytest.raises(CheckpointError, match="its format is 2, this version of tinygrad_attn reads 1: use the version that"):
+    with pytest.raises(
+        CheckpointError, match="its format is 2, this version of tinygrad_attn reads 1: use the version that"
+    ):
         directory.resume(trainer)
     with monkeypatch.context() as newer:
         newer.setattr(Settings, "to_dict", lambda self: {**asdict(self), "rotary": True})

@@ -22,7 +22,9 @@ from ..autodiff.tensor import Tensor
 
 def all_finite(*tensors: Tensor) -> bool:
     """One look per call, on the CPU only: on a GPU it would wait for the device."""
-    return all(module_of(t._data).__name__ != "numpy" or bool(module_of(t._data).isfinite(t._data).all()) for t in tensors)
+    return all(
+        module_of(t._data).__name__ != "numpy" or bool(module_of(t._data).isfinite(t._data).all()) for t in tensors
+    )
 
 
 def pairs(keep: Array, n_q: int, n_k: int) -> Array:

@@ -34,7 +34,9 @@ def tensors(name: str, q: Any, k: Any, v: Any) -> tuple[Tensor, Tensor, Tensor]:
 def keys_fit(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
     """Each key has a value, and the axes in front broadcast."""
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise ValueError(f"{name}: expected q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); {_shapes(q, k, v)}")
+        raise ValueError(
+            f"{name}: expected q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); {_shapes(q, k, v)}"
+        )
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(f"{name}: expected k and v with the same number of keys n_k; {_shapes(q, k, v)}")
     if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:  # (asking NumPy costs 2 us of an 8 x 8 attention's 50)
@@ -76,7 +78,9 @@ def bias_of(bias: Any, scores_shape: tuple[int, ...]) -> Any:
     if bias.dtype.kind == "b":
         raise TypeError("bias holds numbers that are added to the scores, got booleans; write mask= for who may attend")
     if not broadcasts_to(bias.shape, scores_shape):
-        raise ValueError(f"bias must broadcast to the scores (..., n_q, n_k) = {tuple(scores_shape)}, got {tuple(bias.shape)}")
+        raise ValueError(
+            f"bias must broadcast to the scores (..., n_q, n_k) = {tuple(scores_shape)}, got {tuple(bias.shape)}"
+        )
     return bias
 
 

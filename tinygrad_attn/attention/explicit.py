@@ -65,7 +65,14 @@ def scaled_dot_product_attention(
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, bias: Any, keep: Array | None, offset: int | None, scale: float, pattern: Pattern | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Any,
+    keep: Array | None,
+    offset: int | None,
+    scale: float,
+    pattern: Pattern | None,
 ) -> tuple[Tensor, Tensor]:
     """The steps, on checked arguments: keep is a boolean array or None; key j is visible to query i only
     where j <= i + offset (None: everywhere)."""
@@ -84,7 +91,13 @@ def attend(
 
 
 def weigh(
-    scaled: Tensor, v: Tensor, bias: Any, keep: Array | None, seen_pairs: Array | None, pattern: Pattern | None, dtype: Any
+    scaled: Tensor,
+    v: Tensor,
+    bias: Any,
+    keep: Array | None,
+    seen_pairs: Array | None,
+    pattern: Pattern | None,
+    dtype: Any,
 ) -> tuple[Tensor, Tensor]:
     """From finished scores (..., n_q, n_k) to (mix (..., n_q, d_v), weights (..., n_q, n_k)): the steps that
     every way of scoring shares.  seen_pairs: the mask in full where something is NaN or inf, else None."""

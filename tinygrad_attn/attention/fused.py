@@ -22,7 +22,14 @@ from .masks import Causal, causal_offset, checked
 
 
 def _reference(
-    q: Tensor, k: Tensor, v: Tensor, bias: Any, keep: Array | None, offset: int | None, scale: float, pattern: Pattern | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Any,
+    keep: Array | None,
+    offset: int | None,
+    scale: float,
+    pattern: Pattern | None,
 ) -> Tensor:
     return attend(q, k, v, bias, keep, offset, scale, pattern)[0]
 
@@ -43,7 +50,18 @@ def _vjp(
 ) -> list[Array | None]:
     return list(
         kernels.backward(
-            g, q, k, v, out, saved, needs=needs, scale=scale, causal_offset=offset, keep=keep, bias=bias, dropout=pattern
+            g,
+            q,
+            k,
+            v,
+            out,
+            saved,
+            needs=needs,
+            scale=scale,
+            causal_offset=offset,
+            keep=keep,
+            bias=bias,
+            dropout=pattern,
         )
     )
 

@@ -47,15 +47,21 @@ def check_mask(mask: Any, scores_shape: tuple[int, ...] | None = None) -> list[F
     if not broadcasts_to(mask.shape, shape):
         return [_misfit(mask.shape, shape)]
     full = np.broadcast_to(mask, shape)
-    return [finding for look in (_empty_rows, _hides_queries, _looks_like_padding, _blind) for finding in look(full, mask)]
+    return [
+        finding for look in (_empty_rows, _hides_queries, _looks_like_padding, _blind) for finding in look(full, mask)
+    ]
 
 
 def _misfit(got: tuple[int, ...], shape: tuple[int, ...]) -> Finding:
     """A shape that does not broadcast: would another reading of it?"""
     text = f"a mask {got} does not broadcast to the scores (..., n_q, n_k) = {shape}"
     if len(got) >= 2 and broadcasts_to((*got[:-2], got[-1], got[-2]), shape):
-        return Finding("wrong axis", f"{text}, but its transpose does: rows are queries, columns are keys; write mask.mT")
-    ways = {"mask[:, None, None, :]": (got[0], 1, 1, *got[1:]), "mask[:, None, :]": (got[0], 1, *got[1:])} if got else {}
+        return Finding(
+            "wrong axis", f"{text}, but its transpose does: rows are queries, columns are keys; write mask.mT"
+        )
+    ways = (
+        {"mask[:, None, None, :]": (got[0], 1, 1, *got[1:]), "mask[:, None, :]": (got[0], 1, *got[1:])} if got else {}
+    )
     for spelling, padded in ways.items():
         if len(padded) == len(shape) and broadcasts_to(padded, shape):
             return Finding("wrong axis", f"{text}, but {spelling} does: one row of keys (or one mask) per batch entry")
@@ -68,7 +74,9 @@ def _empty_rows(full: np.ndarray, mask: np.ndarray) -> list[Finding]:
         return []
     rows = tuple(tuple(int(i) for i in place) for place in np.argwhere(empty))
     shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
-    return [Finding("empty rows", f"{len(rows)} of {empty.size} queries may see no key, their output is 0: {shown}", rows)]
+    return [
+        Finding("empty rows", f"{len(rows)} of {empty.size} queries may see no key, their output is 0: {shown}", rows)
+    ]
 
 
 def _hides_queries(full: np.ndarray, mask: np.ndarray) -> list[Finding]:
@@ -86,7 +94,11 @@ def _looks_like_padding(full: np.ndarray, mask: np.ndarray) -> list[Finding]:
         return []
     falls_once = (mask[:, 1:] <= mask[:, :-1]).all() and mask[:, 0].all()
     grows = (np.diff(mask.sum(axis=1)) >= 0).all()
-    if not falls_once or (grows and not mask.all(axis=1).any()) or np.array_equal(mask, np.tri(*mask.shape, dtype=bool)):
+    if (
+        not falls_once
+        or (grows and not mask.all(axis=1).any())
+        or np.array_equal(mask, np.tri(*mask.shape, dtype=bool))
+    ):
         return []
     spelling = "mask[:, None, :]" if full.ndim == 3 else "mask[:, None, None, :]"
     text = f"reads like lengths of {len(mask)} sequences, but row i is applied to query i; write {spelling}"

@@ -57,7 +57,9 @@ def padding_mask(lengths: Any, n_k: int | None = None) -> np.ndarray:
         raise TypeError(f"padding_mask: expected integer lengths, got dtype {lengths.dtype}")
     n_k = int(lengths.max(initial=0)) if n_k is None else n_k
     if lengths.size and (lengths.min() < 0 or lengths.max() > n_k):
-        raise ValueError(f"padding_mask: expected lengths between 0 and n_k = {n_k}, got {lengths.min()} to {lengths.max()}")
+        raise ValueError(
+            f"padding_mask: expected lengths between 0 and n_k = {n_k}, got {lengths.min()} to {lengths.max()}"
+        )
     return (np.arange(n_k) < lengths[..., None])[..., None, :]
 
 

@@ -62,7 +62,9 @@ def _cupy() -> Any:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise RuntimeError(f"device 'cuda' was asked for, but CUDA finds no usable GPU: {error}; use device='cpu'") from error
+        raise RuntimeError(
+            f"device 'cuda' was asked for, but CUDA finds no usable GPU: {error}; use device='cpu'"
+        ) from error
     if not count:
         raise RuntimeError("device 'cuda' was asked for, but CUDA finds no GPU; use device='cpu'")
     return cupy

@@ -15,7 +15,9 @@ from .walk import Step, made_by, walk
 __all__ = ["Step", "backward", "grad", "steps"]
 
 
-def steps(loss: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> Iterator[Step]:
+def steps(
+    loss: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False
+) -> Iterator[Step]:
     """Backward, one node at a time: yields a Step (node, gradient, contributions) for each node,
     consumers before parents, and adds to the ``.grad`` of leaves on the way.
 
@@ -65,7 +67,9 @@ def _deliver(step: Step, tensor_class: type) -> None:
         so_far._data = module_of(gradient).asarray(so_far._data + gradient)
 
 
-def grad(outputs: Any, inputs: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> Any:
+def grad(
+    outputs: Any, inputs: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False
+) -> Any:
     """dL/d(input) for each of `inputs`, returned instead of added to ``.grad``.
 
     One input gives one tensor, several (a list, or anything to iterate over) give a list.  Inputs may be intermediates too.
@@ -91,7 +95,9 @@ def grad(outputs: Any, inputs: Any, gradient: Any = None, retain_graph: bool | N
     wanted: dict[Node, Any] = {}
     for i, x in enumerate(ins):
         if not isinstance(x, Traced) or x._node is None:
-            raise RuntimeError(f"grad: input {i} ({_called(x)}) does not require a gradient; make it with requires_grad=True")
+            raise RuntimeError(
+                f"grad: input {i} ({_called(x)}) does not require a gradient; make it with requires_grad=True"
+            )
         wanted[x._node] = None
     for step in walk(seeds, create_graph if retain_graph is None else retain_graph, create_graph):
         if step.node in wanted:

@@ -23,7 +23,9 @@ def zeros(
     return Tensor(np.zeros(shape, dtype), requires_grad, device=device)
 
 
-def ones(shape: int | Sequence[int], *, requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, device: str = "cpu") -> Tensor:
+def ones(
+    shape: int | Sequence[int], *, requires_grad: bool = False, dtype: Any = DEFAULT_DTYPE, device: str = "cpu"
+) -> Tensor:
     """A tensor of ones.
 
     >>> ones(2).numpy()
@@ -58,7 +60,9 @@ def arange(
     """
     start, stop = (0, start) if stop is None else (start, stop)
     values = np.arange(start, stop, step)
-    return Tensor(values, requires_grad, dtype=dtype or (DEFAULT_DTYPE if values.dtype.kind == "f" else None), device=device)
+    return Tensor(
+        values, requires_grad, dtype=dtype or (DEFAULT_DTYPE if values.dtype.kind == "f" else None), device=device
+    )
 
 
 def from_dlpack(array: Any) -> Tensor:

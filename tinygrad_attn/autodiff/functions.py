@@ -64,7 +64,9 @@ def _tensors(items: Iterable[Any], name: str) -> list[Any]:
 
 def einsum(subscripts: str, *operands: Any) -> Tensor:
     if not isinstance(subscripts, str):
-        raise TypeError(f'einsum: expected the letters first, as in einsum("ij,jk->ik", x, y), got {type(subscripts).__name__}')
+        raise TypeError(
+            f'einsum: expected the letters first, as in einsum("ij,jk->ik", x, y), got {type(subscripts).__name__}'
+        )
     return matmul_.einsum(_tensors(operands, "einsum"), subscripts)
 
 
@@ -76,7 +78,9 @@ exp, expm1, log, log1p = (_public(o) for o in (elementwise.exp, elementwise.expm
 sqrt, sin, cos = (_public(o) for o in (elementwise.sqrt, elementwise.sin, elementwise.cos))
 maximum, minimum, clip = (_public(o) for o in (choice.maximum, choice.minimum, choice.clip))
 where, astype = _public(choice.where), _public(elementwise.astype)
-tanh, sigmoid, relu, gelu = (_public(o) for o in (activation.tanh, activation.sigmoid, activation.relu, activation.gelu))
+tanh, sigmoid, relu, gelu = (
+    _public(o) for o in (activation.tanh, activation.sigmoid, activation.relu, activation.gelu)
+)
 
 sum, mean, var, std = (_public(o) for o in (reduce.sum, reduce.mean, reduce.var, reduce.std))
 max, min, prod, cumsum = (_public(o) for o in (reduce.max, reduce.min, reduce.prod, reduce.cumsum))

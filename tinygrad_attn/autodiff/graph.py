@@ -114,7 +114,9 @@ class Op:
     pull        all rules as one function of (g, kept, parents): a list with one gradient per parent
     """
 
-    def __init__(self, name: str, forward: Callable[..., Any], arguments: tuple[str, ...], defaults: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, forward: Callable[..., Any], arguments: tuple[str, ...], defaults: dict[str, Any]
+    ) -> None:
         self.name, self.forward, self.arguments, self.defaults = name, forward, arguments, defaults
         self.traced: tuple[int, ...] = ()
         self.rules: tuple[Callable[..., Any], ...] = ()

@@ -82,4 +82,6 @@ def keeper(op: Op) -> Callable[[Sequence[Any], tuple[Node | None, ...]], tuple[A
     if len(picks) == 1:
         pick = picks[0]
         return lambda values, parents: (pick(values),)
-    return lambda values, parents: tuple([None if parent is None else pick(values) for parent, pick in zip(parents, picks)])
+    return lambda values, parents: tuple(
+        [None if parent is None else pick(values) for parent, pick in zip(parents, picks)]
+    )

@@ -49,7 +49,9 @@ class _Switch:
     def __call__(self, function: F) -> F:
         """As a decorator: the whole call runs inside; of a generator function, each of its steps."""
         if inspect.isasyncgenfunction(function):
-            raise TypeError(f"{type(self).__name__} cannot decorate the async generator {function.__name__}; use it inside")
+            raise TypeError(
+                f"{type(self).__name__} cannot decorate the async generator {function.__name__}; use it inside"
+            )
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)

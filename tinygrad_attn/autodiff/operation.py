@@ -93,7 +93,9 @@ def _build(forward: Callable[..., Any], vjps: Any, joint: Rule | None, traced: S
         need = tuple(name for name in names[1:] if not (joint and name == "needs"))
         for name in need:
             if name not in allowed:
-                raise TypeError(f"op {made.name}: a rule asks for {name!r}; it may ask for {', '.join(sorted(allowed))}")
+                raise TypeError(
+                    f"op {made.name}: a rule asks for {name!r}; it may ask for {', '.join(sorted(allowed))}"
+                )
         made.needs += (need,)
     return made
 

@@ -182,7 +182,9 @@ class Operators(Traced):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if not isinstance(self._data, np.ndarray):
-            raise TypeError(f"a Tensor on {device_of(self._data)} does not become a NumPy array silently; write x.numpy()")
+            raise TypeError(
+                f"a Tensor on {device_of(self._data)} does not become a NumPy array silently; write x.numpy()"
+            )
         if copy or dtype not in (None, self._data.dtype):
             return np.array(self._data, dtype=dtype)
         return self.data  # type: ignore[attr-defined]

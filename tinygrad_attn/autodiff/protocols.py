@@ -36,7 +36,17 @@ _UFUNCS = {
     np.square: lambda x: elementwise.mul(x, x),
     np.matmul: matmul.matmul,
 }
-_COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.isnan, np.isinf, np.isfinite}
+_COMPARISONS = {
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+    np.equal,
+    np.not_equal,
+    np.isnan,
+    np.isinf,
+    np.isfinite,
+}
 
 
 def array_ufunc(self: Traced, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -49,7 +59,9 @@ def array_ufunc(self: Traced, ufunc: Any, method: str, *inputs: Any, **kwargs: A
     if "out" in kwargs:
         raise TypeError("a Tensor cannot be written to in place; write array + t.numpy(), or t = t + array")
     spelling = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-    raise TypeError(f"{spelling} has no gradient here; write {spelling}(t.data) for plain numbers, or define it with ta.op")
+    raise TypeError(
+        f"{spelling} has no gradient here; write {spelling}(t.data) for plain numbers, or define it with ta.op"
+    )
 
 
 def array_function(self: Traced, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -60,4 +72,6 @@ def array_function(self: Traced, function: Any, types: Any, args: Any, kwargs: A
     ours = {"amax": "max", "amin": "min", "dot": "matmul"}.get(name, name)
     instead = f"ta.{ours}(...)" if hasattr(tinygrad_attn, ours) else "an operation of tinygrad_attn"
     numpys = f"{function.__module__}.{name}".replace("numpy", "np", 1)  # np.linalg.norm is not np.norm
-    raise TypeError(f"{numpys} would lose the graph of a Tensor; write {instead}, or {numpys}(t.data) for plain numbers")
+    raise TypeError(
+        f"{numpys} would lose the graph of a Tensor; write {instead}, or {numpys}(t.data) for plain numbers"
+    )

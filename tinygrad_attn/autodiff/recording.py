@@ -151,7 +151,10 @@ def _of_one_dtype(a: Any, b: Any) -> list[Any]:
     values = [a, b]
     promoted(values, (0, 1))
     if any(isinstance(value, float) for value in values):  # integers with a Python float
-        values = [value.astype("float32") if hasattr(value, "dtype") and value.dtype.kind != "f" else value for value in values]
+        values = [
+            value.astype("float32") if hasattr(value, "dtype") and value.dtype.kind != "f" else value
+            for value in values
+        ]
     return values
 
 

@@ -57,7 +57,9 @@ class Tensor(Operators, Traced):
     def data(self, value: Any) -> None:
         value = fresh(value._data if isinstance(value, Traced) else value, self.dtype, self.device)
         if value.shape != self._data.shape:
-            raise ValueError(f"x.data = ...: expected shape {self.shape}, got {tuple(value.shape)}; make a new Tensor instead")
+            raise ValueError(
+                f"x.data = ...: expected shape {self.shape}, got {tuple(value.shape)}; make a new Tensor instead"
+            )
         self._replace(value)
 
     def _replace(self, array: Array) -> None:

@@ -49,7 +49,9 @@ def _check(
         for out in outs:
             total = (
                 total
-                + (out * Tensor(rng.uniform(0.5, 1.5, out.shape) * rng.choice([-1, 1], out.shape), device=out.device)).sum()
+                + (
+                    out * Tensor(rng.uniform(0.5, 1.5, out.shape) * rng.choice([-1, 1], out.shape), device=out.device)
+                ).sum()
             )
         return total
 

@@ -169,7 +169,11 @@ def _edited(node: Node, edited: Node) -> RuntimeError:
     elif edited is node:
         name = "its own output"
     else:
-        name = f"the output of {made_by(edited)}" if edited.op else f"the leaf made in {describe(edited.code, edited.offset)},"
+        name = (
+            f"the output of {made_by(edited)}"
+            if edited.op
+            else f"the leaf made in {describe(edited.code, edited.offset)},"
+        )
     return RuntimeError(
         f"data edited between forward and backward: {name} of shape {tuple(edited.shape)} was changed after "
         f"{made_by(node)}, whose gradient needs the old value; edit after backward(), or work on a copy"

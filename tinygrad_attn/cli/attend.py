@@ -24,7 +24,9 @@ SHADES, ASCII_SHADES = " ░▒▓█", " .:*#"  # a weight's fifth of [0, 1]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a run")
-    parser.add_argument("sentence", help='tokens of the task, such as "I work , you work , he ___"; of `text`: any text')
+    parser.add_argument(
+        "sentence", help='tokens of the task, such as "I work , you work , he ___"; of `text`: any text'
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the picture (default RUN/attend.png)")
     parser.add_argument("--last", action="store_true", help="the last checkpoint instead of the best")
 

@@ -22,8 +22,12 @@ from .output import console, folder, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of task, weights and draws (default 0)")
-    parser.add_argument("--out", type=Path, default=Path("runs/demo"), metavar="DIR", help="where to write (default runs/demo)")
+    parser.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="seed of task, weights and draws (default 0)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/demo"), metavar="DIR", help="where to write (default runs/demo)"
+    )
     parser.add_argument("--quiet", action="store_true", help="write the files and print nothing")
 
 

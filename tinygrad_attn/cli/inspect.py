@@ -14,7 +14,9 @@ from .output import console
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     question.add_arguments(parser)
-    parser.add_argument("--names", nargs="+", default=["*.scores"], metavar="PATTERN", help="what to watch (default *.scores)")
+    parser.add_argument(
+        "--names", nargs="+", default=["*.scores"], metavar="PATTERN", help="what to watch (default *.scores)"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the tables as one HTML file")
 
 

@@ -15,10 +15,16 @@ from .output import console, folder, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="an experiment, or all; without it the experiments are listed")
-    parser.add_argument("--seeds", type=_count, metavar="N", help="how many seeds (default: each experiment's own number)")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="an experiment, or all; without it the experiments are listed"
+    )
+    parser.add_argument(
+        "--seeds", type=_count, metavar="N", help="how many seeds (default: each experiment's own number)"
+    )
     parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language of the tables (default en)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="also write a CSV file and, with matplotlib, a picture each")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="also write a CSV file and, with matplotlib, a picture each"
+    )
 
 
 def _count(text: str) -> int:

@@ -19,7 +19,9 @@ def console(quiet: bool = False, plain: bool = False) -> Console:
     """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet.
     plain: this is no terminal, though it may look like one."""
     terminal = False if plain else None  # None: rich finds out
-    screen = Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False)  # (markup eats a path's [brackets])
+    screen = Console(
+        quiet=quiet, force_terminal=terminal, highlight=False, markup=False
+    )  # (markup eats a path's [brackets])
     screen.soft_wrap = not screen.is_terminal and "COLUMNS" not in os.environ  # a pipe has no width: lines stay whole
     return screen
 
@@ -33,7 +35,9 @@ def progress(on: Console, what: str, total: int) -> Iterator[Callable[..., None]
         return
     narrow = on.width < 70
     said = [MofNCompleteColumn(), TextColumn("{task.fields[text]}")]
-    columns = said if narrow else [TextColumn("{task.description}"), BarColumn(bar_width=30), *said, TimeElapsedColumn()]
+    columns = (
+        said if narrow else [TextColumn("{task.description}"), BarColumn(bar_width=30), *said, TimeElapsedColumn()]
+    )
     with _Bar(*columns, console=on) as bar:
         task = bar.add_task(what, total=total, text="")
 
@@ -61,5 +65,7 @@ def folder(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
-        raise CommandError(f"cannot write to {path}: {error.strerror or error}; choose another folder with --out") from None
+        raise CommandError(
+            f"cannot write to {path}: {error.strerror or error}; choose another folder with --out"
+        ) from None
     return path

@@ -20,7 +20,9 @@ PORT = 2718
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folder", nargs="?", type=Path, metavar="RUN", help="a run's folder; without: a model trained now")
+    parser.add_argument(
+        "run_folder", nargs="?", type=Path, metavar="RUN", help="a run's folder; without: a model trained now"
+    )
     parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default {PORT}")
     parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language of the page (default en)")
     parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
@@ -39,7 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not free(port):
         other = next((p for p in range(port + 1, min(port + 50, 65536)) if free(p)), None)
         hint = f"; try --port {other}" if other else ""
-        raise CommandError(f"port {port} is busy: another program, perhaps another `tinygrad-attn play`, listens there{hint}")
+        raise CommandError(
+            f"port {port} is busy: another program, perhaps another `tinygrad-attn play`, listens there{hint}"
+        )
     screen = console()
     learned = _learned(screen, arguments)
     address = f"http://{HOST}:{port}"

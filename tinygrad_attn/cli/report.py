@@ -13,12 +13,22 @@ from .output import console, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folder", nargs="?", type=Path, metavar="RUN", help="a run's folder; without: a model trained now")
-    parser.add_argument("--lab", action="store_true", help="the experiments of `tinygrad-attn lab` (minutes), not a model")
-    parser.add_argument("--sentence", metavar="TEXT", help="what to look at in a RUN (default: a held-out row of its task)")
-    parser.add_argument("--seeds", type=int, metavar="N", help="with --lab: how many seeds (default: each experiment's own)")
+    parser.add_argument(
+        "run_folder", nargs="?", type=Path, metavar="RUN", help="a run's folder; without: a model trained now"
+    )
+    parser.add_argument(
+        "--lab", action="store_true", help="the experiments of `tinygrad-attn lab` (minutes), not a model"
+    )
+    parser.add_argument(
+        "--sentence", metavar="TEXT", help="what to look at in a RUN (default: a held-out row of its task)"
+    )
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="with --lab: how many seeds (default: each experiment's own)"
+    )
     parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language of the page (default en)")
-    parser.add_argument("-o", "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default report.html")
+    parser.add_argument(
+        "-o", "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default report.html"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -17,8 +17,12 @@ from .output import console
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a run")
     parser.add_argument("--prompt", metavar="TEXT", help="what to go on from (default: the start of a held-out row)")
-    parser.add_argument("--tokens", type=int, metavar="N", help="how many tokens to add (default: an answer's, of text 200)")
-    parser.add_argument("--temperature", type=float, metavar="X", help="0: always the likeliest (default 0, of text 0.8)")
+    parser.add_argument(
+        "--tokens", type=int, metavar="N", help="how many tokens to add (default: an answer's, of text 200)"
+    )
+    parser.add_argument(
+        "--temperature", type=float, metavar="X", help="0: always the likeliest (default 0, of text 0.8)"
+    )
     parser.add_argument("--top-k", type=int, metavar="N", help="choose among the N likeliest tokens")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws (default 0)")
     parser.add_argument("--last", action="store_true", help="the last checkpoint instead of the best")
@@ -39,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def sampled(model: MiniGPT, task: Task, prompt: str, count: int, temperature: float, top_k: int | None, seed: int) -> str:
+def sampled(
+    model: MiniGPT, task: Task, prompt: str, count: int, temperature: float, top_k: int | None, seed: int
+) -> str:
     """The prompt and `count` sampled tokens behind it, as text."""
     return task.decode(model.generate(task.encode(prompt), count, temperature=temperature, top_k=top_k, seed=seed))

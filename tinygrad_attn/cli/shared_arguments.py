@@ -20,7 +20,9 @@ from .main import CommandError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a run")
-    parser.add_argument("--sentence", help="tokens of the task; the loss is that of each next token (default: held-out rows)")
+    parser.add_argument(
+        "--sentence", help="tokens of the task; the loss is that of each next token (default: held-out rows)"
+    )
     parser.add_argument("--rows", type=int, default=16, help="how many held-out rows (default 16)")
     parser.add_argument("--last", action="store_true", help="the last checkpoint instead of the best")
 

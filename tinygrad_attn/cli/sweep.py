@@ -23,7 +23,9 @@ from .output import console, progress
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE.toml", help="what to run (examples/sweep.toml shows it)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default runs/sweep/NAME OF THE FILE)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder of the results (default runs/sweep/NAME OF THE FILE)"
+    )
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://host:8786 (default: this machine)"
     )
@@ -40,9 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
         store = Store(arguments.out or Path("runs") / "sweep" / arguments.file.stem)
         with store.locked():
             outcomes = kept(plan, store)
-            screen.print(f"{len(plan.cells)} cells of {plan.run}" + (f", {len(outcomes)} finished before" if outcomes else ""))
+            screen.print(
+                f"{len(plan.cells)} cells of {plan.run}" + (f", {len(outcomes)} finished before" if outcomes else "")
+            )
             if any(differences(code(), outcome.get("code", {})) for outcome in outcomes.values()):
-                screen.print("(some of these by other code than is installed now; for a fresh start choose another --out)")
+                screen.print(
+                    "(some of these by other code than is installed now; for a fresh start choose another --out)"
+                )
             try:
                 with _terminated_as_interrupted():
                     _go_on(screen, plan, store, outcomes, arguments)
@@ -73,7 +79,9 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _go_on(screen: Console, plan: Plan, store: Store, outcomes: dict[str, Outcome], arguments: argparse.Namespace) -> None:
+def _go_on(
+    screen: Console, plan: Plan, store: Store, outcomes: dict[str, Outcome], arguments: argparse.Namespace
+) -> None:
     """Run the cells that are not in `outcomes`, and put them there."""
     left = [cell for cell in plan.cells if cell.id not in outcomes]
     if not left:

@@ -50,9 +50,15 @@ FLAGS: tuple[tuple[str, type, str], ...] = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", choices=list(TASKS), metavar="TASK", help=", ".join(TASKS))
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default runs/TASK)")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder, bit for bit")
-    parser.add_argument("--workers", type=int, metavar="N", help="threads that share each batch (default: by size and cores)")
-    parser.add_argument("--mpi", action="store_true", help="share each batch over MPI (done unasked under mpirun or srun)")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the last checkpoint in the folder, bit for bit"
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="threads that share each batch (default: by size and cores)"
+    )
+    parser.add_argument(
+        "--mpi", action="store_true", help="share each batch over MPI (done unasked under mpirun or srun)"
+    )
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default cpu)")
     meters = "every N steps read how saturated each head is, into meters.jsonl; an alarm when one dies"
     parser.add_argument("--meters", type=int, metavar="N", help=meters)

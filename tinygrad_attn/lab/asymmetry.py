@@ -50,7 +50,10 @@ def asymmetry_of_scores(
     tied_rows, free = [row for row in rows if row["tied"]], [row for row in rows if not row["tied"]]
     verdicts = [
         Verdict(
-            say("With W_Q != W_K the scores are not symmetric.", "Con W_Q distinta de W_K las puntuaciones no son simétricas."),
+            say(
+                "With W_Q != W_K the scores are not symmetric.",
+                "Con W_Q distinta de W_K las puntuaciones no son simétricas.",
+            ),
             " / ".join(number(row["scores"], 2) for row in free),
             all(row["scores"] > 0.1 for row in free),
         ),

@@ -25,7 +25,10 @@ class Experiment(NamedTuple):
 
 EXPERIMENTS = {
     "variance": Experiment(
-        "variance", "score_variance", "How large are scores of random vectors?", "¿Qué tamaño tienen las puntuaciones al azar?"
+        "variance",
+        "score_variance",
+        "How large are scores of random vectors?",
+        "¿Qué tamaño tienen las puntuaciones al azar?",
     ),
     "temperature": Experiment(
         "temperature",
@@ -34,7 +37,10 @@ EXPERIMENTS = {
         "¿Qué hace la temperatura con los pesos?",
     ),
     "dictionary": Experiment(
-        "temperature", "soft_dictionary", "When does attention become d[key]?", "¿Cuándo se vuelve la atención un d[clave]?"
+        "temperature",
+        "soft_dictionary",
+        "When does attention become d[key]?",
+        "¿Cuándo se vuelve la atención un d[clave]?",
     ),
     "jacobian": Experiment(
         "saturation",
@@ -84,7 +90,10 @@ EXPERIMENTS = {
         "¿Averigua la atención adónde mirar?",
     ),
     "heads": Experiment(
-        "heads", "one_wide_or_four_narrow", "One wide head or four narrow ones?", "¿Una cabeza ancha o cuatro estrechas?"
+        "heads",
+        "one_wide_or_four_narrow",
+        "One wide head or four narrow ones?",
+        "¿Una cabeza ancha o cuatro estrechas?",
     ),
     "parameter-free": Experiment(
         "nothing_to_train",

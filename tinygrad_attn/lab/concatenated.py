@@ -77,7 +77,10 @@ def concatenated_and_separate(
     speeds = [row["speed"] for row in rows]
     verdicts = [
         Verdict(
-            say("The three forms are equal, outputs and gradients.", "Las tres formas son iguales, en salidas y gradientes."),
+            say(
+                "The three forms are equal, outputs and gradients.",
+                "Las tres formas son iguales, en salidas y gradientes.",
+            ),
             say(f"largest relative difference {worst:.1g}", f"mayor diferencia relativa {worst:.1g}"),
             worst < 1e-5,
         ),

@@ -59,7 +59,9 @@ def one_wide_or_four_narrow(
         return f"{percent(mean[task, 4])} / {percent(mean[task, 1])}"
 
     found = mean[WORDS_SMALL, 4] > 0.9
-    stuck = say(": there all heads turn to the verb, saturate, and stay", ": todas miran al verbo, se saturan y no salen de él")
+    stuck = say(
+        ": there all heads turn to the verb, saturate, and stay", ": todas miran al verbo, se saturan y no salen de él"
+    )
     verdicts = [
         Verdict(
             say(

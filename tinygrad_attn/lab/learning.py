@@ -73,7 +73,9 @@ def learning_with_and_without_scaling(
     return table
 
 
-def _best(seeds: int, d_k: int, variant: str, steps: int, every: int, rates: Sequence[float]) -> tuple[float, list[list[Look]]]:
+def _best(
+    seeds: int, d_k: int, variant: str, steps: int, every: int, rates: Sequence[float]
+) -> tuple[float, list[list[Look]]]:
     """The learning rate with the highest final accuracy, and its runs, one per seed."""
     sigma = 0.02 if variant.endswith("0.02") else UNIT
     scorer = "scaled" if variant == "scaled" else "dot"
@@ -111,8 +113,14 @@ def _verdicts(
             all(a <= b for a, b in zip(start, start[1:])) and start[-1] > 0.2,
         ),
         Verdict(
-            say(f"At d_k = {widest} the scaled model learns better.", f"Con d_k = {widest} el modelo escalado aprende mejor."),
-            say(f"{behind} after {steps} steps, scaled / unscaled", f"{behind} tras {steps} pasos, escalado / sin escalar"),
+            say(
+                f"At d_k = {widest} the scaled model learns better.",
+                f"Con d_k = {widest} el modelo escalado aprende mejor.",
+            ),
+            say(
+                f"{behind} after {steps} steps, scaled / unscaled",
+                f"{behind} tras {steps} pasos, escalado / sin escalar",
+            ),
             clearly_above(last[widest, "scaled"], last[widest, "unscaled"]),
         ),
         Verdict(

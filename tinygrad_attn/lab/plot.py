@@ -17,7 +17,9 @@ COLOURS = ("#1f6fb2", "#d1495b", "#2a9d8f", "#e09f3e", "#6d597a", "#5b6875")
 
 def draw(table: LabTable, picture: Picture) -> Figure:
     """A line for each group, in the order in which the groups first appear; side by side where there are panels."""
-    split: list[Any] = [None] if picture.panel is None else list(dict.fromkeys(row[picture.panel] for row in table.rows))
+    split: list[Any] = (
+        [None] if picture.panel is None else list(dict.fromkeys(row[picture.panel] for row in table.rows))
+    )
     columns = min(len(split), 2)
     lines = -(-len(split) // columns)
     figure = Figure(figsize=(5.4, 3.8 if lines == 1 else 2.7 * lines + 0.8), dpi=160, layout="constrained")
@@ -47,7 +49,9 @@ def draw(table: LabTable, picture: Picture) -> Figure:
     return figure
 
 
-def _lines(axes: Any, table: LabTable, picture: Picture, rows: list[dict[str, Any]], groups: list[tuple[Any, ...]]) -> None:
+def _lines(
+    axes: Any, table: LabTable, picture: Picture, rows: list[dict[str, Any]], groups: list[tuple[Any, ...]]
+) -> None:
     forms = {column.key: column.form for column in table.columns}
     for i, group in enumerate(groups):
         mine = [row for row in rows if tuple(row[key] for key in picture.by) == group]

@@ -33,7 +33,9 @@ class Reading:
     after: list[Seen]
 
 
-def reading(seed: int = 0, on_step: Callable[[int, float], None] = lambda step, loss: None, steps: int = STEPS) -> Reading:
+def reading(
+    seed: int = 0, on_step: Callable[[int, float], None] = lambda step, loss: None, steps: int = STEPS
+) -> Reading:
     """Train one Reader from `seed` and look at it.  on_step(step, loss) is called as it learns."""
     task = agreement(seed)
     reader = Reader(len(task.answers), seed)

@@ -75,7 +75,9 @@ class LabTable(Table):
 
     def _shown(self) -> Table:
         columns = [
-            Column(c.key, f"{c.title}\n{self.units[c.key]}" if c.key in self.units else c.title, c.form, c.style, c.left)
+            Column(
+                c.key, f"{c.title}\n{self.units[c.key]}" if c.key in self.units else c.title, c.form, c.style, c.left
+            )
             for c in self.columns
         ]
         notes = [*self.notes, *(verdict.text(self.say) for verdict in self.verdicts)]

@@ -125,7 +125,8 @@ def _verdicts(table: LabTable, finals: dict[tuple[int, str], list[float]], small
         Verdict(
             say("The scaling takes that advantage away.", "El escalado anula esa ventaja."),
             f"{percent(at[large, 'scaled'])} / {percent(at[large, 'additive'])}",
-            at[large, "scaled"] > at[large, "dot"] and not clearly_above(finals[large, "additive"], finals[large, "scaled"]),
+            at[large, "scaled"] > at[large, "dot"]
+            and not clearly_above(finals[large, "additive"], finals[large, "scaled"]),
         ),
         Verdict(
             say("Additive is slower and hungrier.", "La aditiva es más lenta y consume más memoria."),

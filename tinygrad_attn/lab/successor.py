@@ -135,7 +135,9 @@ class Look:
 
 @one_thread_blas()
 @np.errstate(over="ignore", invalid="ignore")
-def train(finder: Finder, task: Successor, seed: int, steps: int, lr: float = LR, every: int = 0, exam: int = 64) -> list[Look]:
+def train(
+    finder: Finder, task: Successor, seed: int, steps: int, lr: float = LR, every: int = 0, exam: int = 64
+) -> list[Look]:
     """SGD on fresh batches; a Look before the first step, after each `every` steps (0: none), and after the last.
 
     SGD, because Adam divides by the size of the gradient and so hides how small it is.  A learning rate that is too

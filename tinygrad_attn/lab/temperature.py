@@ -35,7 +35,9 @@ def temperature_and_entropy(
     vanishes at *both* ends: at low T because the Jacobian does, at high T because of the factor 1/T.
     """
     say = speaker(language)
-    scores = np.concatenate([np.random.default_rng([seed, 5]).standard_normal((SAMPLES, KEYS)) for seed in range(seeds)])
+    scores = np.concatenate(
+        [np.random.default_rng([seed, 5]).standard_normal((SAMPLES, KEYS)) for seed in range(seeds)]
+    )
     rows, entropies = [], []
     for i, T in enumerate(temperatures):
         found = meters_of(softmax(scores / T).numpy())
@@ -55,7 +57,10 @@ def temperature_and_entropy(
     steepest = max(rows, key=lambda row: row["slope"])
     verdicts = [
         Verdict(
-            say("The entropy rises with the temperature, in every row.", "La entropía sube con la temperatura, en cada fila."),
+            say(
+                "The entropy rises with the temperature, in every row.",
+                "La entropía sube con la temperatura, en cada fila.",
+            ),
             say(f"largest fall {max(falls, 0.0):.1g}", f"mayor descenso {max(falls, 0.0):.1g}"),
             falls < 1e-12,
         ),
@@ -156,7 +161,9 @@ def soft_dictionary(
     bound = say("within the bound", "dentro de la cota") if within else say("beyond the bound", "fuera de la cota")
     verdicts = [
         Verdict(
-            say("A hard lookup is the limit of low temperature.", "La búsqueda exacta es el límite de baja temperatura."),
+            say(
+                "A hard lookup is the limit of low temperature.", "La búsqueda exacta es el límite de baja temperatura."
+            ),
             say(
                 f"d[{key!r}] = {DICTIONARY[key]:g}, found {cold['found']:.6f} at T = {cold['temperature']:g}, {bound}",
                 f"d[{key!r}] = {DICTIONARY[key]:g}, hallado {cold['found']:.6f} con T = {cold['temperature']:g}, {bound}",
@@ -180,7 +187,10 @@ def soft_dictionary(
         rows,
         [
             " ".join(f"{name}: {value:g}" for name, value in DICTIONARY.items()),
-            say(f"seeds: {seeds}; means over random unit keys.", f"semillas: {seeds}; medias con claves unitarias al azar."),
+            say(
+                f"seeds: {seeds}; means over random unit keys.",
+                f"semillas: {seeds}; medias con claves unitarias al azar.",
+            ),
         ],
         verdicts=verdicts,
         picture=Picture("temperature", "found", log_x=True),

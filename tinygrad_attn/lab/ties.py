@@ -59,7 +59,8 @@ def tied_and_independent(
             "Un solo vector para ser hallado y para ser leído cuesta aciertos (K = V).",
         ),
         "Q = K = V": say(
-            "One matrix for all three costs accuracy (Q = K = V).", "Una sola matriz para las tres cuesta aciertos (Q = K = V)."
+            "One matrix for all three costs accuracy (Q = K = V).",
+            "Una sola matriz para las tres cuesta aciertos (Q = K = V).",
         ),
     }.items():
         for d_k in widths:

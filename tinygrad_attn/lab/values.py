@@ -51,7 +51,10 @@ def width_of_values(
     narrow, wide = min(widths), max(widths)
     verdicts = [
         Verdict(
-            say("d_v may differ from d_k; the weights do not notice.", "d_v puede diferir de d_k; los pesos no lo notan."),
+            say(
+                "d_v may differ from d_k; the weights do not notice.",
+                "d_v puede diferir de d_k; los pesos no lo notan.",
+            ),
             say(f"weights differ by {worst:g}", f"los pesos difieren en {worst:g}"),
             worst == 0.0,
         ),
@@ -65,7 +68,9 @@ def width_of_values(
         ),
     ]
     return LabTable(
-        say(f"Values of another width than keys (d_k = {D_K})", f"Valores de otra anchura que las claves (d_k = {D_K})"),
+        say(
+            f"Values of another width than keys (d_k = {D_K})", f"Valores de otra anchura que las claves (d_k = {D_K})"
+        ),
         [
             Column("d_v", "d_v"),
             Column("W_V", "W_V"),

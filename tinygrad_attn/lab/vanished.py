@@ -73,7 +73,10 @@ def vanishing_gradients(
         ),
     ]
     return LabTable(
-        say("Vanishing gradients: S is what softmax receives", "Gradientes que se desvanecen: S es lo que recibe softmax"),
+        say(
+            "Vanishing gradients: S is what softmax receives",
+            "Gradientes que se desvanecen: S es lo que recibe softmax",
+        ),
         [
             Column("d_k", "d_k"),
             yes_or_no("scaled", say("scaled", "escalado"), say),

@@ -72,7 +72,9 @@ COLUMNS = (
     Column("score_std", "std\nof S", "{:.1f}".format),
     Column("entropy_over_log_n", "entropy\n/ log n", "{:.3f}".format),
     Column("softmax_jacobian_norm", "softmax\nJacobian", lambda x: number(x, 2)),
-    Column("score_gradient_row_norm", "a row\nof dL/dS", lambda x: number(x, 2), lambda x: "red" if x < 10 * DEAD else ""),
+    Column(
+        "score_gradient_row_norm", "a row\nof dL/dS", lambda x: number(x, 2), lambda x: "red" if x < 10 * DEAD else ""
+    ),
     Column("dead_rows", "rows\n< 1e-3", percent, lambda x: "red" if x > 0.1 else ""),
     Column("W_Q_gradient_ratio", "dL/dW_Q\nratio", lambda x: number(x, 2)),
 )
@@ -135,7 +137,9 @@ def _score_gradients(rng: np.random.Generator, d_k: int, sequences: int) -> tupl
     return both[0], both[1]
 
 
-def _measure(q: np.ndarray, k: np.ndarray, v: np.ndarray, gradient: np.ndarray, scale: float | None) -> tuple[np.ndarray, ...]:
+def _measure(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, gradient: np.ndarray, scale: float | None
+) -> tuple[np.ndarray, ...]:
     """S, entropy, Jacobian norm and row norm of dL/dS, each (sequences, n, ...)."""
     named: dict[str, Tensor] = {}
     with watching(named.__setitem__):

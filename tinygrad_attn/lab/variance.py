@@ -58,7 +58,10 @@ def score_variance(
         ),
         Verdict(
             say("q . k has variance d_k, and 1 after the scaling.", "q . k tiene varianza d_k, y 1 tras el escalado."),
-            say(f"at most {worst_variance:.1f} standard errors away", f"a lo sumo a {worst_variance:.1f} errores típicos"),
+            say(
+                f"at most {worst_variance:.1f} standard errors away",
+                f"a lo sumo a {worst_variance:.1f} errores típicos",
+            ),
             worst_variance < 4,
         ),
     ]

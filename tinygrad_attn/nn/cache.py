@@ -35,7 +35,9 @@ class KVCache:
         Errors: ValueError when they do not fit the capacity, or come from another batch; nothing is added then."""
         length = len(self) + k.shape[-2]
         if self.capacity is not None and length > self.capacity:
-            raise ValueError(f"the cache holds {self.capacity} positions; {len(self)} are in it and {k.shape[-2]} more came")
+            raise ValueError(
+                f"the cache holds {self.capacity} positions; {len(self)} are in it and {k.shape[-2]} more came"
+            )
         if self.k is not None and self.v is not None:
             before, now = self.k.shape, k.shape
             if (*before[:-2], before[-1]) != (*now[:-2], now[-1]):

@@ -68,7 +68,12 @@ def count_parameters(module: Module) -> ParameterTable:
 
 def _by_heads(mha: MultiHeadAttention) -> list[Row]:
     """Q, K, V and O of one attention; a tied matrix has one row ("W_Q = W_K")."""
-    tied = {None: ["W_Q", "W_K", "W_V"], "qk": ["W_Q = W_K", "W_V"], "kv": ["W_Q", "W_K = W_V"], "qkv": ["W_Q = W_K = W_V"]}
+    tied = {
+        None: ["W_Q", "W_K", "W_V"],
+        "qk": ["W_Q = W_K", "W_V"],
+        "kv": ["W_Q", "W_K = W_V"],
+        "qkv": ["W_Q = W_K = W_V"],
+    }
     sizes = {"Q": (mha.n_heads, mha.d_k), "K": (mha.n_kv_heads, mha.d_k), "V": (mha.n_kv_heads, mha.d_v)}
     rows = []
     for name in tied[mha.tie]:

@@ -51,7 +51,9 @@ def read_gpt2(path: str | Path, n_heads: int | None = None) -> tuple[dict[str, A
     head = tensors.pop("lm_head.weight", None)
     missing, extra = sorted(names.keys() - tensors.keys()), sorted(tensors.keys() - names.keys())
     wrong = [
-        f"{n}: expected {shapes[n]}, got {tensors[n].shape}" for n in names if n in tensors and tensors[n].shape != shapes[n]
+        f"{n}: expected {shapes[n]}, got {tensors[n].shape}"
+        for n in names
+        if n in tensors and tensors[n].shape != shapes[n]
     ]
     if head is not None and head.shape != shapes["wte.weight"]:
         wrong.append(f"lm_head.weight: expected {shapes['wte.weight']}, got {head.shape}")
@@ -83,7 +85,9 @@ def _named(path: Path, tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: array for name, array in plain.items() if not _BUFFER.fullmatch(name)}
 
 
-def _shapes(path: Path, tensors: dict[str, np.ndarray], names: dict[str, str], depth: int) -> dict[str, tuple[int, ...]]:
+def _shapes(
+    path: Path, tensors: dict[str, np.ndarray], names: dict[str, str], depth: int
+) -> dict[str, tuple[int, ...]]:
     """The shape each tensor should have, from those of wte, wpe and the first c_fc."""
     for name in ("wte.weight", "wpe.weight"):
         if name not in tensors or tensors[name].ndim != 2:

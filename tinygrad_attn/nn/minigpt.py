@@ -70,7 +70,9 @@ class MiniGPT(Module):
         }  # fmt: skip
         self.tokens = Embedding(vocab_size, d_model, rng, GPT_SIGMA)
         self.positions = Embedding(context, d_model, rng, GPT_SIGMA)
-        self.blocks = [Block(d_model, n_heads, rng, causal=True, dropout=dropout, eps=eps, **block) for _ in range(n_layers)]
+        self.blocks = [
+            Block(d_model, n_heads, rng, causal=True, dropout=dropout, eps=eps, **block) for _ in range(n_layers)
+        ]
         self.norm = LayerNorm(d_model, eps)
         self.head = None if tie_head else Linear(d_model, vocab_size, bias=False, seed=rng, sigma=GPT_SIGMA)
         if residual_init:
@@ -92,7 +94,9 @@ class MiniGPT(Module):
         stop = start + tokens.shape[-1]
         if stop > self.context:
             before = f" after {start} in the cache" if start else ""
-            raise ValueError(f"MiniGPT: {tokens.shape[-1]} tokens{before} do not fit the context of {self.context} positions")
+            raise ValueError(
+                f"MiniGPT: {tokens.shape[-1]} tokens{before} do not fit the context of {self.context} positions"
+            )
         x = self.tokens(tokens) + getitem(self.positions.W, slice(start, stop))  # (..., T, d_model) + (T, d_model)
         x = drop(x, self.dropout, self.training).named("embedded")
         for i, block in enumerate(self.blocks):

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 def continued(
-    model: MiniGPT, prompt: Any, n_tokens: int, temperature: float, top_k: int | None, rng: np.random.Generator, cached: bool
+    model: MiniGPT,
+    prompt: Any,
+    n_tokens: int,
+    temperature: float,
+    top_k: int | None,
+    rng: np.random.Generator,
+    cached: bool,
 ) -> np.ndarray:
     """The prompt (..., T) and `n_tokens` sampled tokens, (..., T + n_tokens); see ``MiniGPT.generate``."""
     text = np.asarray(plain(prompt))

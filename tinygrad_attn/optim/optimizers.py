@@ -131,7 +131,9 @@ class SGD(Optimizer):
     array([0.5], dtype=float32)
     """
 
-    def __init__(self, params: Iterable[Tensor], lr: float = 1e-2, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+    def __init__(
+        self, params: Iterable[Tensor], lr: float = 1e-2, momentum: float = 0.0, weight_decay: float = 0.0
+    ) -> None:
         self.momentum, self.weight_decay = float(momentum), float(weight_decay)
         self.moments = ("v",) if momentum else ()
         super().__init__(params, lr)

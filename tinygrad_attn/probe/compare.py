@@ -163,7 +163,9 @@ def compare(
     return Twin(variants, dead)
 
 
-def _run(make_model: Callable[[Any], Any], scale: Any, batch: Any, loss: Callable[..., Tensor] | None, seed: int) -> Variant:
+def _run(
+    make_model: Callable[[Any], Any], scale: Any, batch: Any, loss: Callable[..., Tensor] | None, seed: int
+) -> Variant:
     draws.manual_seed(seed)
     model = make_model(scale)
     draws.manual_seed(seed + 1)
@@ -181,7 +183,9 @@ def _run(make_model: Callable[[Any], Any], scale: Any, batch: Any, loss: Callabl
             first.backward(Tensor(upstream, dtype=first.dtype, device=first.device))
     found = Variant(scale, model, seen)
     if not found.attentions():
-        raise RuntimeError("compare: no attention ran: no tensor was named weights (see ta.scaled_dot_product_attention)")
+        raise RuntimeError(
+            "compare: no attention ran: no tensor was named weights (see ta.scaled_dot_product_attention)"
+        )
     return found
 
 

@@ -173,7 +173,9 @@ def _name(way: list[Edge]) -> str:
         return ".".join(filter(None, (end.scope, argument)))
     if first is end and first.op.name == "add":
         return "residual"
-    entered = [edge.consumer.scope for edge in way if edge.consumer.scope.count(".") > end.scope.count(".") or not end.scope]
+    entered = [
+        edge.consumer.scope for edge in way if edge.consumer.scope.count(".") > end.scope.count(".") or not end.scope
+    ]
     return next(filter(None, entered), called(first) or first.op.name)
 
 

@@ -61,7 +61,10 @@ def _of_block(p: Any, module: Any) -> tuple[Any, Any, Any]:
     r = p.copy()
     r[every, winner] = 0.0
     others, square = r.sum(axis=-1), r * r
-    squares, cubes = square.sum(axis=-1), module.einsum("ri,ri->r", square, r)  # r <= 1/2: sum r^2 (1 - 2 r) does not cancel
+    squares, cubes = (
+        square.sum(axis=-1),
+        module.einsum("ri,ri->r", square, r),
+    )  # r <= 1/2: sum r^2 (1 - 2 r) does not cancel
     jacobian = module.sqrt(top * top * (others * others + 2 * squares) + (squares - 2 * cubes) + squares * squares)
     logs = module.log(module.where(r > 0, r, 1.0).astype(p.dtype, copy=False))
     entropy = -module.einsum("ri,ri->r", r, logs) - top * module.log1p(-others)  # others <= 1 - 1/n

@@ -69,7 +69,10 @@ class Moment:
 
     def __str__(self) -> str:
         where = f"   in {self.scope}" if self.scope else ""
-        lines = [f"step {self.place + 1} of {self.count}   {self.label}   {self.operation}{where}", f"  line     {self.line}"]
+        lines = [
+            f"step {self.place + 1} of {self.count}   {self.label}   {self.operation}{where}",
+            f"  line     {self.line}",
+        ]
         lines += [f"  arrives  dL/d(out) {_summary(self.gradient)}"]
         for gives, how in self.formulas:
             lines += [f"  rule     {gives}" + (f":\n{' ' * 11}" if "\n" in how else " = ") + _indented(how, 11)]
@@ -120,7 +123,9 @@ def array_data(value: Any) -> dict[str, Any] | None:
     if value is None:
         return None
     few = isinstance(value, np.ndarray) and 0 < value.size <= SMALL
-    rows = [[f"{x:.5g}" for x in row] for row in value.reshape(-1, value.shape[-1] if value.ndim else 1)] if few else None
+    rows = (
+        [[f"{x:.5g}" for x in row] for row in value.reshape(-1, value.shape[-1] if value.ndim else 1)] if few else None
+    )
     return {"text": _summary(value, numbers=False), "rows": rows}
 
 
@@ -147,7 +152,12 @@ def local_jacobian(node: Node, position: int, gradient: Any) -> Jacobian | None:
         return Jacobian((size, width), 0.0)
     if tuple(node.shape) == tuple(parent.shape):
         ones, second = pulled(np.ones(node.shape)), pulled(signs[1])
-        if ones is not None and second is not None and (first == ones * signs[0]).all() and (second == ones * signs[1]).all():
+        if (
+            ones is not None
+            and second is not None
+            and (first == ones * signs[0]).all()
+            and (second == ones * signs[1]).all()
+        ):
             d = np.abs(ones)
             spread = float(d.min()), float(np.median(d)), float(d.max()), float((d == 0).mean())
             return Jacobian((size, width), float(np.linalg.norm(d)), diagonal=spread)

@@ -153,7 +153,9 @@ def meters_table(found: list[dict[str, Any]]) -> ProbeTable:
         Column("entropy", "entropy/\nlog keys", _number),
         Column("largest", "largest\nweight", _number),
         Column("jacobian", "softmax\nJacobian", _number),
-        Column("dead", "dead\nrows", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""),
+        Column(
+            "dead", "dead\nrows", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""
+        ),
     ]
     return ProbeTable("Saturation", columns, ordered, ["means over rows with a choice; the Jacobian's norm: median"])
 
@@ -161,7 +163,9 @@ def meters_table(found: list[dict[str, Any]]) -> ProbeTable:
 def read_history(path: str | Path) -> list[dict[str, Any]]:
     """The rows that a Recorder wrote to `path`; a last line cut off by a crash is left out."""
     rows = [row for _, row in whole_lines(Path(path))]
-    return [{key: float("nan") if value is None and key != "head" else value for key, value in row.items()} for row in rows]
+    return [
+        {key: float("nan") if value is None and key != "head" else value for key, value in row.items()} for row in rows
+    ]
 
 
 def _mean(several: list[Meter]) -> Meter:

@@ -58,9 +58,13 @@ def expression(rule: Callable[..., Any]) -> str:
         if node.lineno == code.co_firstlineno and [argument.arg for argument in node.args.args] == names
     ]
     if len(same) > 1:  # several on a line: the one whose body holds the instructions
-        places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None]
+        places = [
+            (line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None
+        ]
         line, column = places[-1]
-        same = [n for n in same if n.body.lineno <= line and n.body.col_offset <= column < (n.body.end_col_offset or 0)] or same
+        same = [
+            n for n in same if n.body.lineno <= line and n.body.col_offset <= column < (n.body.end_col_offset or 0)
+        ] or same
     return _segment(code.co_filename, same[0].body) if same else f"{rule.__qualname__}"
 
 

@@ -142,7 +142,9 @@ class Seen:
             f"dead: rows below {self.dead:g} of what arrived (at the weights; for others: of the largest row)",
             "zeros: structural (masked: exactly 0), underflow (below the dtype), rounding (lost), untold",
         ]
-        return notes + ([f"no gradient yet (call loss.backward()): {', '.join(dict.fromkeys(waiting))}"] if waiting else [])
+        return notes + (
+            [f"no gradient yet (call loss.backward()): {', '.join(dict.fromkeys(waiting))}"] if waiting else []
+        )
 
     def __str__(self) -> str:
         return str(self.table())
@@ -200,7 +202,9 @@ def _miss(path: str, watched: list[str], passed: list[str], patterns: tuple[str,
             "`with probe.watch(...)`"
         )
     if path in passed:
-        return KeyError(f"{path!r} went by but was not asked for; the watch has the patterns {', '.join(map(repr, patterns))}")
+        return KeyError(
+            f"{path!r} went by but was not asked for; the watch has the patterns {', '.join(map(repr, patterns))}"
+        )
     last = path.rpartition(".")[2]  # "*.score": it is the last word that is nearly right
 
     def likeness(name: str) -> float:

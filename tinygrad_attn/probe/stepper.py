@@ -31,7 +31,9 @@ class Stepper:
     def __init__(self, loss: Tensor, params: Module | Mapping[str, Tensor] | None = None, gradient: Any = None) -> None:
         root = node_of(loss, "stepper")
         if gradient is None and loss.size != 1:
-            raise RuntimeError(f"stepper: a tensor of shape {loss.shape} needs its gradient: stepper(loss, gradient=...)")
+            raise RuntimeError(
+                f"stepper: a tensor of shape {loss.shape} needs its gradient: stepper(loss, gradient=...)"
+            )
         given = np.ones(loss.shape) if gradient is None else gradient
         seed = Tensor(given, dtype=loss.dtype, device=loss.device)._data
         if tuple(seed.shape) != tuple(loss.shape):
@@ -93,7 +95,10 @@ class Stepper:
         Errors: KeyError when none does."""
         count = len(self)
         after = [(self.place + i) % count for i in range(1, count + 1)]
-        for looked_at in (lambda n: f"{self._label(n)} {self._operation(n)} {n.scope}", lambda n: describe(n.code, n.offset)):
+        for looked_at in (
+            lambda n: f"{self._label(n)} {self._operation(n)} {n.scope}",
+            lambda n: describe(n.code, n.offset),
+        ):
             for place in after:
                 if text in looked_at(self._done[place].node):
                     return self.go(place)
@@ -123,7 +128,9 @@ class Stepper:
             to_host(step.gradient),
             _kept(node),
         )
-        for i, (argument, parent, contribution) in enumerate(zip(argument_names(node), node.parents or (), step.contributions)):
+        for i, (argument, parent, contribution) in enumerate(
+            zip(argument_names(node), node.parents or (), step.contributions)
+        ):
             if parent is None:
                 continue
             accumulated, received = self._accumulated(parent, place)
@@ -196,7 +203,9 @@ class Stepper:
         if not params:
             raise ValueError("check: give the parameters: stepper(loss, model), or check(f, {'w': w})")
         self._reach(len(self._order))
-        found = {name: self._done[self._place[t._node]].gradient for name, t in params.items() if t._node in self._place}
+        found = {
+            name: self._done[self._place[t._node]].gradient for name, t in params.items() if t._node in self._place
+        }
         rng = np.random.default_rng(seed)
         before = {name: tensor._data for name, tensor in params.items()}
         rows: list[dict[str, Any]] = []
@@ -221,7 +230,10 @@ class Stepper:
             for name, tensor in params.items():
                 tensor._data = before[name]
         columns = [Column("name", "parameter", left=True), Column("ours", "<dL/dw, u>", lambda v: number(v, 6))]
-        columns += [Column("measured", "difference", lambda v: number(v, 6)), Column("error", "relative\nerror", number)]
+        columns += [
+            Column("measured", "difference", lambda v: number(v, 6)),
+            Column("error", "relative\nerror", number),
+        ]
         return ProbeTable("Gradients against central differences", columns, sorted(rows, key=lambda row: -row["error"]))
 
 

@@ -89,7 +89,9 @@ def trace() -> Iterator[list[Event]]:
 def _given(values: dict[str, Any]) -> list[Any]:
     """The Tensors and arrays among the arguments of a call that is about to run."""
     found: list[Any] = []
-    stack = [values["args"], list(values["kwargs"].values())] if "args" in values else [values.get("x"), values.get("y")]
+    stack = (
+        [values["args"], list(values["kwargs"].values())] if "args" in values else [values.get("x"), values.get("y")]
+    )
     while stack:
         value = stack.pop(0)
         if isinstance(value, (list, tuple)):
@@ -105,4 +107,6 @@ def _line(frame: Any) -> str:
 
 def same_memory(a: Any, b: Any) -> bool:
     """Is array `a` the array `b`, or a view of it?"""
-    return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size > 0 and np.may_share_memory(a, b))
+    return a is b or (
+        isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size > 0 and np.may_share_memory(a, b)
+    )

@@ -11,7 +11,9 @@ from ..autodiff.ops.softmax import softmax
 from ..autodiff.tensor import Tensor
 from .small import Spread, kinds_of_zero, log_softmax_gradient, row_norms, spread
 
-PER_HEAD = frozenset({"q", "k", "v", "scores", "scaled", "masked", "weights", "mix"})  # names of attention: (..., heads, n, d)
+PER_HEAD = frozenset(
+    {"q", "k", "v", "scores", "scaled", "masked", "weights", "mix"}
+)  # names of attention: (..., heads, n, d)
 BEFORE_SOFTMAX = frozenset({"scores", "scaled", "masked"})
 
 
@@ -30,7 +32,9 @@ class Passage:
         s, p = to_host(step.data).astype(np.float64), to_host(weights.data)
         with np.errstate(invalid="ignore", over="ignore"):
             again = softmax(s, -1)
-        return s if np.allclose(again, p, rtol=0, atol=4e-3 if p.dtype == np.float16 else 1e-5, equal_nan=True) else None
+        return (
+            s if np.allclose(again, p, rtol=0, atol=4e-3 if p.dtype == np.float16 else 1e-5, equal_nan=True) else None
+        )
 
 
 class Visit:

@@ -49,7 +49,12 @@ def as_json(value: Any) -> str:
     >>> as_json("</script>")
     '"\\\\u003c/script>"'
     """
-    return json.dumps(value, default=_plain).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return (
+        json.dumps(value, default=_plain)
+        .replace("<", "\\u003c")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )
 
 
 def _plain(value: Any) -> Any:

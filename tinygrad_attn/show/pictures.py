@@ -32,7 +32,9 @@ def attention_picture(weights: np.ndarray, words: Sequence[str], answer: str) ->
     top.imshow(np.ma.masked_where(hidden, mean), cmap=BLUES, vmin=0, vmax=1, aspect="auto")
     _frame(top, words, words, "key: the token that is looked at")
     top.set_ylabel("query: the token that looks", color=QUIET)
-    top.set_title(f"Where does the blank look?  It answers {answer}", loc="left", color=INK, fontsize=15, weight="bold", pad=12)
+    top.set_title(
+        f"Where does the blank look?  It answers {answer}", loc="left", color=INK, fontsize=15, weight="bold", pad=12
+    )
     for i in range(n):
         for j in range(i + 1):
             _number(top, j, i, mean[i, j])
@@ -61,9 +63,13 @@ def gradient_picture(norms: Mapping[tuple[int, bool], np.ndarray]) -> Figure:
             logs = np.log10(np.maximum(norms[d_k, scaled], 10.0**bottom / 10))
             _half(axes, i, logs, bottom, top, -1 if scaled else 1, SCALED if scaled else UNSCALED)
         dead, below = (float((norms[d_k, False] < edge).mean()) for edge in (1e-3, 10.0**bottom))
-        axes.text(i - 0.04, bottom + 0.8, f"{_percent(dead)}\ndead", color=UNSCALED, fontsize=13, weight="bold", ha="right")
+        axes.text(
+            i - 0.04, bottom + 0.8, f"{_percent(dead)}\ndead", color=UNSCALED, fontsize=13, weight="bold", ha="right"
+        )
         if below >= 0.01:
-            axes.text(i - 0.04, bottom + 0.1, f"{_percent(below)} below\nthe axis", color=QUIET, fontsize=9.5, ha="right")
+            axes.text(
+                i - 0.04, bottom + 0.1, f"{_percent(below)} below\nthe axis", color=QUIET, fontsize=9.5, ha="right"
+            )
     axes.axhspan(bottom, -3, color=HIDDEN, lw=0, zorder=0)
     axes.text(-0.5, -3.15, "dead: below 1e-3", color=QUIET, fontsize=12, va="top")
     axes.set_xlim(-0.55, len(widths) - 0.45)

@@ -82,9 +82,13 @@ class Table:
         gap = 1 if options.max_width >= 76 else 0  # phones and split windows: every column counts
         drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
         for column in self.columns:
-            drawn.add_column(Text(column.title), justify="left" if column.left else "right", vertical="bottom", overflow="fold")
+            drawn.add_column(
+                Text(column.title), justify="left" if column.left else "right", vertical="bottom", overflow="fold"
+            )
         for row in self.rows:
-            drawn.add_row(*[Text(column.form(row[column.key]), column.style(row[column.key])) for column in self.columns])
+            drawn.add_row(
+                *[Text(column.form(row[column.key]), column.style(row[column.key])) for column in self.columns]
+            )
         yield drawn
         for note in self.notes:
             yield Text(note, "dim")

@@ -17,7 +17,9 @@ def loss_picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
     axes = figure.subplots()
     axes.plot([row["step"] for row in rows], [row["loss"] for row in rows], color=SCALED, lw=1, label="training batch")
     seen = [row for row in rows if "held_out_loss" in row]
-    axes.plot([r["step"] for r in seen], [r["held_out_loss"] for r in seen], "o-", color=UNSCALED, lw=2, label="held out")
+    axes.plot(
+        [r["step"] for r in seen], [r["held_out_loss"] for r in seen], "o-", color=UNSCALED, lw=2, label="held out"
+    )
     axes.set_xlabel("step", color=QUIET, fontsize=13)
     axes.set_title("Loss, nats a token", loc="left", color=INK, fontsize=16, weight="bold")
     axes.set_ylim(bottom=0)
@@ -32,14 +34,18 @@ def heads_picture(weights: np.ndarray, words: Sequence[str]) -> Figure:
     """weights (layers, heads, n, n) on n words: one map per head, a layer per row."""
     layers, heads, n, _ = weights.shape
     size = max(2.4, 0.2 * n)
-    longest = 0.06 * max(map(len, words)) if n > 10 or max(map(len, words)) > 3 else 0.1  # of the words below a map, inches
+    longest = (
+        0.06 * max(map(len, words)) if n > 10 or max(map(len, words)) > 3 else 0.1
+    )  # of the words below a map, inches
     figure = Figure(figsize=(size * heads + 0.4, (size + 0.4 + longest) * layers), dpi=DPI, layout="compressed")
     colours = BLUES.with_extremes(bad=HIDDEN)
     hidden = np.triu(np.ones((n, n), bool), 1)
     for (layer, head), axes in np.ndenumerate(figure.subplots(layers, heads, squeeze=False)):
         axes.imshow(np.where(hidden, np.nan, weights[layer, head]), cmap=colours, vmin=0, vmax=1)
         axes.set_title(f"layer {layer}, head {head}", loc="left", color=INK, fontsize=10, weight="bold")
-        axes.set_xticks(range(n), words, fontsize=7, rotation=90 if n > 10 or max(map(len, words)) > 3 else 0, color=INK)
+        axes.set_xticks(
+            range(n), words, fontsize=7, rotation=90 if n > 10 or max(map(len, words)) > 3 else 0, color=INK
+        )
         axes.set_yticks(range(n), words if head == 0 else [""] * n, fontsize=7, color=INK)
         axes.tick_params(length=0)
         for side in axes.spines.values():

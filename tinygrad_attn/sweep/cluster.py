@@ -44,7 +44,9 @@ def _opened(address: str | None, workers: int) -> Iterator[Any]:
         import distributed
     except ImportError as error:
         raise ClusterError(f"a sweep needs dask.distributed ({error}): pip install 'tinygrad_attn[dask]'") from None
-    for name in [name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado", "asyncio"))]:
+    for name in [
+        name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado", "asyncio"))
+    ]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what becomes of a cell is told by the sweep
     patience = {"distributed.comm.timeouts.connect": f"{PATIENCE}s"}
     with ExitStack() as opened, dask.config.set(patience):
@@ -62,7 +64,9 @@ def _opened(address: str | None, workers: int) -> Iterator[Any]:
                 asyncio.run(_answers(address))
                 client = opened.enter_context(distributed.Client(address, timeout=PATIENCE))
             except (OSError, ValueError, TimeoutError) as error:
-                raise ClusterError(f"no scheduler answers at {address} within {PATIENCE:g} s: {_first_line(error)}") from None
+                raise ClusterError(
+                    f"no scheduler answers at {address} within {PATIENCE:g} s: {_first_line(error)}"
+                ) from None
         _same_code(client, address)
         yield client
 
@@ -99,12 +103,16 @@ def _same_code(client: Any, address: str | None) -> None:
     try:
         client.wait_for_workers(1, timeout=WORKERS_WITHIN)
     except TimeoutError:
-        raise ClusterError(f"{where} has no workers (waited {WORKERS_WITHIN:g} s); start one: dask worker {where}") from None
+        raise ClusterError(
+            f"{where} has no workers (waited {WORKERS_WITHIN:g} s); start one: dask worker {where}"
+        ) from None
     ours = code()
     try:
         theirs = client.run(code)
     except Exception as error:
-        raise ClusterError(f"the workers of {where} cannot load this package: {_first_line(error)}; install the same") from None
+        raise ClusterError(
+            f"the workers of {where} cannot load this package: {_first_line(error)}; install the same"
+        ) from None
     for worker, versions in theirs.items():
         if found := differences(ours, versions):
             raise ClusterError(f"the worker {worker} runs other code: {found}; install the same everywhere")

@@ -131,7 +131,12 @@ class TrainCell:
         }
 
 
-KINDS: dict[str, type[Kind]] = {"successor": SuccessorCell, "gradients": GradientsCell, "train": TrainCell, "lab": LabCell}
+KINDS: dict[str, type[Kind]] = {
+    "successor": SuccessorCell,
+    "gradients": GradientsCell,
+    "train": TrainCell,
+    "lab": LabCell,
+}
 _OF_THE_FOLDER = ("text_digest", "save_every", "keep")
 
 

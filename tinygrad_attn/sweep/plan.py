@@ -104,7 +104,9 @@ def plan(content: dict[str, Any]) -> Plan:
         axes["seed"] = axes.pop("seed")
     if (count := math.prod(map(len, axes.values()))) > MOST:
         raise PlanError(f"the grid has {count:,} cells; at most {MOST:,}")
-    return Plan(run, list(axes), [_cell(run, fixed | dict(zip(axes, values))) for values in itertools.product(*axes.values())])
+    return Plan(
+        run, list(axes), [_cell(run, fixed | dict(zip(axes, values))) for values in itertools.product(*axes.values())]
+    )
 
 
 def _cell(run: str, settings: dict[str, Any]) -> Cell:
@@ -139,7 +141,9 @@ def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _values(where: str, values: Any, kind: str) -> list[Any]:
     if not isinstance(values, list):
-        raise PlanError(f"{where}: expected a list of values, got {values!r}; one value for all cells belongs to [fixed]")
+        raise PlanError(
+            f"{where}: expected a list of values, got {values!r}; one value for all cells belongs to [fixed]"
+        )
     if not values:
         raise PlanError(f"{where}: the list is empty, so there would be no cell")
     found = [_value(where, value, kind) for value in values]

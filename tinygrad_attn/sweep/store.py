@@ -37,10 +37,14 @@ class Store:
             self.cells.mkdir(parents=True, exist_ok=True)
             file = open(self.path / "lock", "a+")  # noqa: SIM115 (it stays open while the lock is held)
         except OSError as error:
-            raise StoreError(f"cannot write to {self.path}: {error.strerror or error}; choose another with --out") from None
+            raise StoreError(
+                f"cannot write to {self.path}: {error.strerror or error}; choose another with --out"
+            ) from None
         with file:
             if not taken(file):
-                raise StoreError(f"{self.path}: another sweep is writing here; wait for it, or choose another with --out")
+                raise StoreError(
+                    f"{self.path}: another sweep is writing here; wait for it, or choose another with --out"
+                )
             yield
 
     def finished(self, cell: Cell) -> Outcome | None:
@@ -53,12 +57,19 @@ class Store:
 
     def keep(self, cell: Cell, outcome: Outcome) -> None:
         """Errors: StoreError when the disk does not take it."""
-        self._write(self.cells / f"{cell.id}.json", json.dumps({"run": cell.run, "settings": cell.settings, **outcome}) + "\n")
+        self._write(
+            self.cells / f"{cell.id}.json", json.dumps({"run": cell.run, "settings": cell.settings, **outcome}) + "\n"
+        )
 
     def write_csv(self, plan: Plan, outcomes: Mapping[str, Outcome]) -> Path:
         """One line per cell that has an outcome, in the order of the grid."""
         rows = [
-            {**cell.settings, **outcome.get("results", {}), "seconds": outcome.get("seconds"), "error": outcome.get("error")}
+            {
+                **cell.settings,
+                **outcome.get("results", {}),
+                "seconds": outcome.get("seconds"),
+                "error": outcome.get("error"),
+            }
             for cell in plan.cells
             if (outcome := outcomes.get(cell.id)) is not None
         ]
@@ -76,7 +87,9 @@ class Store:
                 os.fsync(file.fileno())
             os.replace(unfinished, path)
         except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror or error}; what was finished before is kept") from None
+            raise StoreError(
+                f"cannot write {path}: {error.strerror or error}; what was finished before is kept"
+            ) from None
 
 
 def measured(outcomes: Mapping[str, Outcome]) -> list[str]:

@@ -75,7 +75,9 @@ class Text(Task):
         longest = 4 * (self.context + 1)  # UTF-8 takes at most 4 bytes for a character
         pieces = []
         for start in map(self._back_to_start, starts):
-            text = bytes(self._bytes[start : start + longest]).decode("utf-8", "ignore")  # (the end may cut a character)
+            text = bytes(self._bytes[start : start + longest]).decode(
+                "utf-8", "ignore"
+            )  # (the end may cut a character)
             pieces.append(text[: self.context + 1])
         points = np.frombuffer("".join(pieces).encode("utf-32-le"), np.uint32)
         tokens = self._token_of[points].reshape(len(pieces), self.context + 1)

@@ -45,7 +45,9 @@ def save(trainer: Trainer, path: Path) -> None:
     try:
         write_tensors(path, tensors, {"kind": KIND, "state": text, "sha256": _digest(tensors, text)}, durable=True)
     except OSError as error:
-        raise CheckpointError(f"cannot save {path}: {error.strerror or error}; earlier checkpoints are whole") from error
+        raise CheckpointError(
+            f"cannot save {path}: {error.strerror or error}; earlier checkpoints are whole"
+        ) from error
 
 
 def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -83,7 +85,9 @@ def restore(trainer: Trainer, path: Path) -> None:
         raise CheckpointError(f"{path}: from another version of tinygrad_attn: {error}") from error
     if settings != trainer.settings:
         ours, theirs = trainer.settings.to_dict(), settings.to_dict()
-        differ = ", ".join(f"{name} {theirs[name]!r} (here {ours[name]!r})" for name in ours if ours[name] != theirs[name])
+        differ = ", ".join(
+            f"{name} {theirs[name]!r} (here {ours[name]!r})" for name in ours if ours[name] != theirs[name]
+        )
         raise CheckpointError(f"{path}: from a run with other settings: {differ}")
     try:
         trainer.model.load_state_dict(_part(tensors, "model."))

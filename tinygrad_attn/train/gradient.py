@@ -52,7 +52,9 @@ class BatchGradient:
     def __call__(self, rows: Rows, size: int, step: int) -> Array:
         """Sums over the batch `rows(0, size)` of step number `step`.  Gives (sum of losses, counted targets), an
         array of two float64 that stays on the device."""
-        return reduced(lambda worker: self._share(rows, share(size, self.carrier.count, worker), step, worker), self.carrier)
+        return reduced(
+            lambda worker: self._share(rows, share(size, self.carrier.count, worker), step, worker), self.carrier
+        )
 
     def _share(self, rows: Rows, mine: range, step: int, worker: int) -> list[Array]:
         """One worker's sums: a buffer for each group of parameters, and (sum of losses, count)."""

@@ -28,7 +28,9 @@ def trained(folder: Path, best: bool = True) -> tuple[MiniGPT, Task]:
         raise CheckpointError(f"{error}; {way}") from error
     model = model_of(settings, task)
     try:
-        model.load_state_dict({n.removeprefix("model."): array for n, array in tensors.items() if n.startswith("model.")})
+        model.load_state_dict(
+            {n.removeprefix("model."): array for n, array in tensors.items() if n.startswith("model.")}
+        )
     except (KeyError, ValueError) as error:
         raise CheckpointError(f"{path}: does not fit the model: {error.args[0]}") from error
     model.eval()

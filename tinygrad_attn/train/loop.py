@@ -75,14 +75,18 @@ class Trainer:
         self.settings, self.task, self.device = settings, task, device
         self.carrier = carrier or Threads(1)
         if self.carrier.count > settings.batch:
-            raise ValueError(f"{self.carrier.count} workers cannot share {settings.batch} rows; take fewer workers or ranks")
+            raise ValueError(
+                f"{self.carrier.count} workers cannot share {settings.batch} rows; take fewer workers or ranks"
+            )
         self.model = model_of(settings, task)
         if device != "cpu":
             self.model.to(device)
         self.optimizer = optimizer_of(settings, self.model)
         self.gradient = BatchGradient(self.model, self.optimizer, self.carrier, settings.seed, settings.accumulate)
         self.step, self.best = 0, float("inf")
-        self.around: Callable[[int], AbstractContextManager[Any]] = lambda step: nullcontext()  # entered for each gradient
+        self.around: Callable[[int], AbstractContextManager[Any]] = lambda step: (
+            nullcontext()
+        )  # entered for each gradient
 
     def steps(self) -> Iterator[Report]:
         """Train until settings.steps, from where training stands.

@@ -64,7 +64,9 @@ def world(asked: bool = False, threads: int = 1) -> Ranks | None:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # the second: no MPI library
         why = f"{started[0]} processes were started together" if started else "--mpi was asked for"
-        raise MPIError(f"{why}, but MPI cannot be used: {error}; pip install 'tinygrad_attn[mpi]' and an MPI library") from None
+        raise MPIError(
+            f"{why}, but MPI cannot be used: {error}; pip install 'tinygrad_attn[mpi]' and an MPI library"
+        ) from None
     comm = MPI.COMM_WORLD
     if started and comm.size != started[0]:
         library = MPI.Get_library_version().split(",")[0]

@@ -48,10 +48,14 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             file = open(self.path / "lock", "a+")  # noqa: SIM115 (it stays open while the lock is held)
         except OSError as error:
-            raise RunError(f"cannot write to {self.path}: {error.strerror or error}; choose another with --out") from None
+            raise RunError(
+                f"cannot write to {self.path}: {error.strerror or error}; choose another with --out"
+            ) from None
         with file:
             if not taken(file):
-                raise RunError(f"{self.path}: another run is writing here; wait for it, or choose another folder with --out")
+                raise RunError(
+                    f"{self.path}: another run is writing here; wait for it, or choose another folder with --out"
+                )
             self.checkpoints.mkdir(exist_ok=True)
             for left in self.checkpoints.glob("*.part"):  # a killed run's unfinished file
                 left.unlink()
@@ -75,7 +79,9 @@ class RunDirectory:
 
         Errors: RunError where a run is here already."""
         if self.exists:
-            raise RunError(f"{self.path} holds a run already; go on with it by --resume, or choose another folder with --out")
+            raise RunError(
+                f"{self.path} holds a run already; go on with it by --resume, or choose another folder with --out"
+            )
         versions = {"tinygrad_attn": __version__, "numpy": np.__version__, "python": platform.python_version()}
         text = json.dumps({"settings": settings.to_dict(), "workers": workers, "versions": versions}, indent=2) + "\n"
         unfinished = self.path / "run.json.part"

@@ -74,7 +74,18 @@ class Settings:
         return cls(**values)
 
 
-_COUNTS = ("steps", "batch", "accumulate", "context", "d_model", "n_heads", "n_layers", "eval_every", "save_every", "keep")
+_COUNTS = (
+    "steps",
+    "batch",
+    "accumulate",
+    "context",
+    "d_model",
+    "n_heads",
+    "n_layers",
+    "eval_every",
+    "save_every",
+    "keep",
+)
 _LEAST = {**dict.fromkeys(_COUNTS, 1), **dict.fromkeys(("warmup", "floor", "weight_decay"), 0)}
 
 TASKS = {"agreement": AgreementRows, "copy": Copy, "reverse": Reverse, "induction": Induction, "text": Text}

@@ -36,5 +36,7 @@ def differences(ours: dict[str, str], theirs: dict[str, str]) -> str:
     'numpy 2.1 instead of 2.0'
     """
     return ", ".join(
-        f"{name} {theirs.get(name)} instead of {version}" for name, version in ours.items() if theirs.get(name) != version
+        f"{name} {theirs.get(name)} instead of {version}"
+        for name, version in ours.items()
+        if theirs.get(name) != version
     )

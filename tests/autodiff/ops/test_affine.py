@@ -46,7 +46,9 @@ def test_of_a_transposed_input() -> None:
 
 def test_the_shapes_that_it_refuses() -> None:
     x, W, b = given((3, 4))
-    with pytest.raises(ValueError, match=r"affine: expected W \(n, m\) and b \(m,\); got x \(3, 4\), W \(4, 5\), b \(4,\)"):
+    with pytest.raises(
+        ValueError, match=r"affine: expected W \(n, m\) and b \(m,\); got x \(3, 4\), W \(4, 5\), b \(4,\)"
+    ):
         affine(x, W, ta.ones(4, dtype="float64"))
     with pytest.raises(ValueError, match=r"affine: .*expected equal inner lengths, 3 against 4"):
         affine(x[:, :3], W, b)

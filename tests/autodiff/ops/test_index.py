@@ -87,7 +87,9 @@ def test_gradient_of_gradient_of_any_index(drawn: tuple[tuple[int, ...], Any]) -
 def test_embedding_adds_up_the_rows_of_a_token(data: Any) -> None:
     n, d = data.draw(st.integers(1, 5)), data.draw(st.integers(0, 3))
     idx = data.draw(
-        hnp.arrays(int, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4), elements=st.integers(0, n - 1))
+        hnp.arrays(
+            int, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4), elements=st.integers(0, n - 1)
+        )
     )
     W = ta.Tensor(np.random.default_rng(0).normal(size=(n, d)), True)
     out = ta.embedding(W, idx)

@@ -78,7 +78,13 @@ def test_float16_takes_its_statistics_in_float32(f) -> None:
 
 
 @pytest.mark.parametrize(
-    "f", [lambda x: ta.sum(x, 0), lambda x: ta.cumsum(x, 0)[-1], lambda x: ta.einsum("ij->j", x), lambda x: x.sum(axis=(0,))]
+    "f",
+    [
+        lambda x: ta.sum(x, 0),
+        lambda x: ta.cumsum(x, 0)[-1],
+        lambda x: ta.einsum("ij->j", x),
+        lambda x: x.sum(axis=(0,)),
+    ],
 )
 def test_float16_counts_beyond_2048(f) -> None:
     """In float16 2048 + 1 is 2048, and NumPy adds up the rows of a matrix one after the other."""

@@ -97,7 +97,9 @@ def test_the_bench_is_attention_of_random_vectors():
     assert dead.dead > 0.4 > live.dead == 0 and dead.row_gradient < 1e-2 * live.row_gradient
     np.testing.assert_allclose(live.value["weights"].sum(axis=-1), 1, rtol=1e-12)
     again = bench(["other", *words[1:]], 1024, 0, Knobs(mask="none"))
-    np.testing.assert_array_equal(again.value["scores"][1:, 1:], live.value["scores"][1:, 1:])  # the same words: the same draws
+    np.testing.assert_array_equal(
+        again.value["scores"][1:, 1:], live.value["scores"][1:, 1:]
+    )  # the same words: the same draws
     nothing = bench(["alone"], 4, 0, Knobs(mask="others"))
     assert nothing.value["weights"] == 0 and np.isnan(nothing.entropy)
 

@@ -22,7 +22,16 @@ from tinygrad_attn.pages.report.document import lab_report, report, worked_examp
 from tinygrad_attn.pages.report.temperature import TEMPERATURES, temperature_data
 from tinygrad_attn.pages.report.twin import twins
 
-SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 2, "batch": 4, "warmup": 1, "steps": 6, "save_every": 2, "eval_every": 6}
+SMALL = {
+    "d_model": 8,
+    "n_heads": 2,
+    "n_layers": 2,
+    "batch": 4,
+    "warmup": 1,
+    "steps": 6,
+    "save_every": 2,
+    "eval_every": 6,
+}
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +145,9 @@ def test_the_command_writes_and_refuses(folder, tmp_path, capsys):
         assert message in capsys.readouterr().err
     assert not (tmp_path / "x.html").exists()  # what is refused leaves no empty page ...
     kept = out.read_bytes()
-    assert main(["report", str(tmp_path / "nothing"), "-o", str(out)]) == 2 and out.read_bytes() == kept  # ... and spoils none
+    assert (
+        main(["report", str(tmp_path / "nothing"), "-o", str(out)]) == 2 and out.read_bytes() == kept
+    )  # ... and spoils none
 
 
 def test_the_lab_has_a_page_of_its_own():

@@ -49,9 +49,13 @@ def test_the_matrix_follows_the_training(page, subject):
             finite = same(numbers(page, HEAD.format(head + 1)), moment.layers[0].value["weights"][head], 3)
             np.testing.assert_array_equal(finite, causal)
         assert str(moment.step) == page.execute_script("return document.querySelector('#flow output').textContent")
-        shown = page.execute_script("return [...document.querySelectorAll('[data-frames=moment] .frame')].map(f => f.hidden)")
+        shown = page.execute_script(
+            "return [...document.querySelectorAll('[data-frames=moment] .frame')].map(f => f.hidden)"
+        )
         assert shown == [i != place for i in range(6)]
-    names = page.execute_script("return [...document.querySelectorAll('#heads tbody th')].slice(0, 8).map(t => t.textContent)")
+    names = page.execute_script(
+        "return [...document.querySelectorAll('#heads tbody th')].slice(0, 8).map(t => t.textContent)"
+    )
     assert names == subject.words
 
 
@@ -71,7 +75,9 @@ for (const [id, value] of arguments[0]) { const s = document.getElementById(id);
 def test_the_width_slider_shows_the_twins(page):
     for place, width in enumerate((16, 256)):
         move(page, "d_k", place)
-        text = page.execute_script("return document.querySelector('[data-frames=d_k] .frame:not([hidden]) table').innerText")
+        text = page.execute_script(
+            "return document.querySelector('[data-frames=d_k] .frame:not([hidden]) table').innerText"
+        )
         found = twins(width)
         assert f"d_k = {width}" in text
         for which in (0, 1):
@@ -128,7 +134,9 @@ def test_it_fits_and_has_the_colours_of_the_system(page, width, dark):
     ink = page.execute_script("return getComputedStyle(document.querySelector('figure svg text')).fill")
     bright = [sum(map(int, colour[4:-1].split(","))) > 384 for colour in (light, ink)]
     assert bright == [not dark, dark]
-    size = page.execute_script("return document.querySelector('#flow .frame:not([hidden]) svg').getBoundingClientRect().width")
+    size = page.execute_script(
+        "return document.querySelector('#flow .frame:not([hidden]) svg').getBoundingClientRect().width"
+    )
     assert 300 < size < 560
 
 

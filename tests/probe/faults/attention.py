@@ -12,7 +12,9 @@ from .drawn import draw, weight
 def projected(d_model=32, heads=4, n=8, batch=3, seed=0):
     """x, the parameters and a function x -> q, k, v (batch, heads, n, d_k) of unit variance."""
     x = draw(batch, n, d_model, seed=seed)
-    params = {name: weight(d_model, d_model, seed=i, scale=d_model**-0.5) for i, name in enumerate(("W_Q", "W_K", "W_V"))}
+    params = {
+        name: weight(d_model, d_model, seed=i, scale=d_model**-0.5) for i, name in enumerate(("W_Q", "W_K", "W_V"))
+    }
 
     def heads_of(W):
         return (x @ W).reshape(batch, n, heads, d_model // heads).swapaxes(1, 2)

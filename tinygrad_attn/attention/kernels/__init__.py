@@ -91,7 +91,9 @@ def backward(
     # A float16 output is too coarse for g . out, from which the fast form gets the mean of dL/dweights.
     fast = problem.xp is np and size > 0 and exact_out
     if fast and size <= blocked.ALONE and kept.ndim == problem.q.ndim and (not problem.hides or problem.calm(g)):
-        gradients = blocked.backward_whole(problem, g, out, kept, needs)  # that weights were kept says that q, k, v are calm
+        gradients = blocked.backward_whole(
+            problem, g, out, kept, needs
+        )  # that weights were kept says that q, k, v are calm
     elif fast and size > blocked.ALONE and (not problem.hides or problem.calm(problem.q, problem.k, problem.v, g)):
         gradients = blocked.backward(problem, g, out, kept, needs)
     else:

@@ -132,13 +132,25 @@ def forward(problem: Problem, remember: bool) -> tuple[Array, Array | None]:
             room = scratch("weights", shape, problem.dtype) if weights is None else weights  # (..., c, r)
             e, safe = tile.scores(q_h[..., rows, :], k_h[..., :c, :], problem.scale, bias, room)  # (..., c, r)
             multiplier = problem.multiplier(index, rows, c)
-            tile.mix(e, safe, v_h[..., :c, :], hidden, problem.blind, multiplier, out_h[..., rows, :], lse, weights is not None)
+            tile.mix(
+                e,
+                safe,
+                v_h[..., :c, :],
+                hidden,
+                problem.blind,
+                multiplier,
+                out_h[..., rows, :],
+                lse,
+                weights is not None,
+            )
 
     run(heads, plan.heads)
     return out, kept
 
 
-def backward(problem: Problem, g: Array, out: Array, kept: Array, needs: tuple[bool, bool, bool, bool]) -> list[Array | None]:
+def backward(
+    problem: Problem, g: Array, out: Array, kept: Array, needs: tuple[bool, bool, bool, bool]
+) -> list[Array | None]:
     """dq, dk, dv with every leading axis (not yet summed over broadcast ones), and dbias; None where not needed."""
     q, k, v, scale = problem.q, problem.k, problem.v, problem.scale
     plan = Plan(problem)
@@ -174,7 +186,9 @@ def backward(problem: Problem, g: Array, out: Array, kept: Array, needs: tuple[b
                 p = tile.weights_again(q_r, k_wide[..., :c, :], kept_h[..., rows], scale, hidden, bias)  # (..., c, r)
             v_c = None if v_wide is None else v_wide[..., :c, :]
             dp = scratch("gradient", p.shape, dtype)
-            tile.centred_weight_gradient(g_r, v_h[..., :c, :], out_h[..., rows, :], factor, multiplier, v_c, dp)  # (..., c, r)
+            tile.centred_weight_gradient(
+                g_r, v_h[..., :c, :], out_h[..., rows, :], factor, multiplier, v_c, dp
+            )  # (..., c, r)
             if dv is not None:
                 dropped = p if multiplier is None else p * multiplier.swapaxes(-1, -2)  # (..., c, r)
                 add_product(dropped, g_r, dv[index][..., :c, :], first)  # (..., c, d_v)

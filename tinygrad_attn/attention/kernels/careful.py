@@ -74,7 +74,9 @@ def backward(problem: Problem, g: Array, needs: tuple[bool, bool, bool, bool]) -
     with quiet(careful):
         for t in tiles(problem):
             g_t = g[t.index][..., t.rows, :]  # (..., r, d_v)
-            dq_t, dk_t, dv_t, ds = plain.backward(xp, g_t, t.q, t.k, t.v, problem.scale, t.seen, t.bias, t.multiplier, careful)
+            dq_t, dk_t, dv_t, ds = plain.backward(
+                xp, g_t, t.q, t.k, t.v, problem.scale, t.seen, t.bias, t.multiplier, careful
+            )
             dq[t.index][..., t.rows, :] = dq_t
             dk[t.index][..., : t.c, :] += dk_t
             dv[t.index][..., : t.c, :] += dv_t

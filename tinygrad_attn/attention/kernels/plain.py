@@ -97,7 +97,16 @@ def weight_gradient(xp: Any, g: Array, v: Array, seen: Array, multiplier: Array)
 
 
 def backward(
-    xp: Any, g: Array, q: Array, k: Array, v: Array, scale: float, seen: Array, bias: Array, multiplier: Array, careful: bool
+    xp: Any,
+    g: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: float,
+    seen: Array,
+    bias: Array,
+    multiplier: Array,
+    careful: bool,
 ) -> tuple[Array, Array, Array, Array]:
     """dq, dk, dv of the tile and ds (..., r, c), the gradient at the scaled scores; all recomputed from the inputs."""
     p = softmax(xp, scores(xp, q, k, scale, seen, bias)).p  # (..., r, c)

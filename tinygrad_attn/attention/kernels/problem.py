@@ -18,7 +18,21 @@ Index = tuple[slice, ...]  # one slice per leading axis: which heads a tile hold
 class Problem:
     """The inputs of a call, all of one floating type and with equally many axes."""
 
-    __slots__ = ("bias", "causal_offset", "dropout", "dtype", "k", "keep", "lead", "n_k", "n_q", "q", "scale", "v", "xp")
+    __slots__ = (
+        "bias",
+        "causal_offset",
+        "dropout",
+        "dtype",
+        "k",
+        "keep",
+        "lead",
+        "n_k",
+        "n_q",
+        "q",
+        "scale",
+        "v",
+        "xp",
+    )
 
     bias: Any  # an array or None, like keep
     keep: Any
@@ -78,7 +92,9 @@ class Problem:
             if self.bias is not None and not np.maximum.reduce(self.bias, None) < np.inf:
                 return False
             for x in arrays:
-                x = in_memory_order(x)  # heads are a transposed view: vdot would copy it first, 3 of 40 ms a training step
+                x = in_memory_order(
+                    x
+                )  # heads are a transposed view: vdot would copy it first, 3 of 40 ms a training step
                 if not math.isfinite(np.vdot(x, x)):
                     return False
             return math.isfinite(self.scale)

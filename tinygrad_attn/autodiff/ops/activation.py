@@ -14,7 +14,9 @@ from .choice import where
 
 _C = math.sqrt(2.0 / math.pi)
 _CUBE = 0.044715
-_BLOCK = 1 << 15  # entries: the pieces of all arrays stay in the L2 cache (128 KB each; half of that took 1.2 times as long)
+_BLOCK = (
+    1 << 15
+)  # entries: the pieces of all arrays stay in the L2 cache (128 KB each; half of that took 1.2 times as long)
 
 
 @op(vjps={"x": lambda g, out: where(plain(out) > 0, g, 0.0)})

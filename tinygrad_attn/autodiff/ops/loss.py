@@ -12,7 +12,9 @@ from .index import take_along_axis
 from .softmax import has_axis, log_softmax
 
 
-def cross_entropy_reference(logits: Array, targets: Array, ignore_index: int = -100, label_smoothing: float = 0.0) -> Array:
+def cross_entropy_reference(
+    logits: Array, targets: Array, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> Array:
     """cross_entropy in primitives."""
     targets, counted, share = _targets(logits, targets, ignore_index)
     log_p = log_softmax(where(counted[..., None], logits, 0.0), -1)  # an ignored row may hold anything
@@ -70,7 +72,9 @@ def cross_entropy(logits: Array, targets: Array, ignore_index: int = -100, label
     if logits.size == 0:
         return module.zeros((), dtype=wide.dtype), wide.copy()
     flat = module.ascontiguousarray(wide.reshape(-1, n))
-    row_starts = module.arange(0, flat.size, n)  # one index into all entries: 40 us in all where pairs took 57 (128 x 32)
+    row_starts = module.arange(
+        0, flat.size, n
+    )  # one index into all entries: 40 us in all where pairs took 57 (128 x 32)
     target = row_starts + module.where(counted, targets, 0).reshape(-1)
     winner = row_starts + flat.argmax(axis=-1)
     weight = (counted.reshape(-1) * share).astype(flat.dtype)

@@ -43,7 +43,10 @@ def _right(g: Array, x: Array, y_shape: tuple[int, ...]) -> Array:
     return matmul(_mT(x), g)  #                                 (..., k, n) @ (..., n, m)
 
 
-@op(vjps={"x": lambda g, x_shape, y: _left(g, x_shape, y), "y": lambda g, x, y_shape: _right(g, x, y_shape)}, broadcasts=True)
+@op(
+    vjps={"x": lambda g, x_shape, y: _left(g, x_shape, y), "y": lambda g, x, y_shape: _right(g, x, y_shape)},
+    broadcasts=True,
+)
 def matmul(x: Array, y: Array) -> Array:
     """The matrix product x @ y: (..., n, k) @ (..., k, m) -> (..., n, m); 1-D operands as in NumPy.
 

@@ -53,7 +53,13 @@ def sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return x.sum(axis=axis, keepdims=keepdims)
 
 
-@op(vjps={"x": lambda g, x_shape, axis: broadcast_to(_kept(g * (1.0 / (_count(x_shape, axis) or 1)), x_shape, axis), x_shape)})
+@op(
+    vjps={
+        "x": lambda g, x_shape, axis: broadcast_to(
+            _kept(g * (1.0 / (_count(x_shape, axis) or 1)), x_shape, axis), x_shape
+        )
+    }
+)
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The mean over `axis`; NaN of no entries.
 
@@ -147,12 +153,18 @@ def _product_of_others(x: Array, axis: Axis) -> Array:
     """For each entry the product of the other entries that were multiplied with it."""
     data, module = plain(x), module_of(plain(x))
     flat, back = _axes_last(x, axis)
-    if data is x:  # an array: those before times those behind.  (The product over x would divide by 0, or by what underflowed.)
+    if (
+        data is x
+    ):  # an array: those before times those behind.  (The product over x would divide by 0, or by what underflowed.)
         one = module.ones((*flat.shape[:-1], 1), flat.dtype)
         before = module.cumprod(module.concatenate([one, flat], -1)[..., :-1], axis=-1)
         behind = module.cumprod(module.concatenate([one, flat[..., ::-1]], -1)[..., :-1], axis=-1)[..., ::-1]
         return back(before * behind)
-    if module is np and (np.abs(whole := data.prod(axis=axis)) >= np.finfo(data.dtype).tiny).all() and np.isfinite(whole).all():
+    if (
+        module is np
+        and (np.abs(whole := data.prod(axis=axis)) >= np.finfo(data.dtype).tiny).all()
+        and np.isfinite(whole).all()
+    ):
         return prod(x, axis, True) / x
     # That is not differentiable at 0.  Copy the n entries to (n, n) and multiply each row without its
     # diagonal: n^2 memory, exact, differentiable again.
@@ -211,10 +223,18 @@ def _log(total: Array) -> Array:
     """log without NumPy's warning at 0, where -inf is the right answer."""
     module = module_of(total)
     nothing = total == 0
-    return module.where(nothing, -module.inf, module.log(module.where(nothing, 1.0, total))).astype(total.dtype, copy=False)
+    return module.where(nothing, -module.inf, module.log(module.where(nothing, 1.0, total))).astype(
+        total.dtype, copy=False
+    )
 
 
-@op(vjps={"x": lambda g, x, out, axis: _kept(g, x.shape, axis) * (x / _kept(where(plain(out) == 0, 1.0, out), x.shape, axis))})
+@op(
+    vjps={
+        "x": lambda g, x, out, axis: (
+            _kept(g, x.shape, axis) * (x / _kept(where(plain(out) == 0, 1.0, out), x.shape, axis))
+        )
+    }
+)
 def norm(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The Euclidean norm over `axis`, sqrt(sum x^2), without overflow or underflow of the squares; where it is 0 so is
     its gradient.

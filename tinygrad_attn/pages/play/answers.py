@@ -61,7 +61,9 @@ class Knobs:
         array([[False, False],
                [False,  True]])
         """
-        keep = {"causal": np.tri(n, dtype=bool), "none": np.ones((n, n), bool), "others": ~np.eye(n, dtype=bool)}[self.mask]
+        keep = {"causal": np.tri(n, dtype=bool), "none": np.ones((n, n), bool), "others": ~np.eye(n, dtype=bool)}[
+            self.mask
+        ]
         if self.hidden is not None and self.hidden < n:
             keep[:, self.hidden] = False
         return keep
@@ -180,7 +182,9 @@ def learned(folder: Path) -> Learned:
         x = model.norm(x)[:, -1]
         return x @ model.tokens.W.mT if model.head is None else model.head(x)
 
-    return Learned(task.name, model, logits, task.encode, task.vocabulary, task.vocabulary, limit, task.between, example)
+    return Learned(
+        task.name, model, logits, task.encode, task.vocabulary, task.vocabulary, limit, task.between, example
+    )
 
 
 @dataclass(frozen=True)
@@ -208,7 +212,9 @@ def bench(words: list[str], d_k: int, seed: int = 0, knobs: Knobs = Knobs()) -> 
     """
     if not words:
         raise ValueError("expected at least one word")
-    draws = [np.random.default_rng([seed, place, crc32(word.encode("utf-8", "replace"))]) for place, word in enumerate(words)]
+    draws = [
+        np.random.default_rng([seed, place, crc32(word.encode("utf-8", "replace"))]) for place, word in enumerate(words)
+    ]
     q, k, v, g = (np.stack([rng.standard_normal(width) for rng in draws]) for width in (d_k, d_k, D_V, D_V))
     keep = knobs.keep(len(words))
     with watch() as seen:

@@ -42,4 +42,6 @@ def serve(learned: Learned, language: str, port: int) -> None:
     page = create_asgi_app(quiet=True).with_app(path="/", root=str(Path(__file__).with_name("app.py"))).build()
     # A page of the web that points a name of its own to 127.0.0.1 is refused: its Host is not ours.
     guarded = TrustedHostMiddleware(page, allowed_hosts=[HOST, "localhost"])
-    uvicorn.run(guarded, host=HOST, port=port, log_level="warning", timeout_graceful_shutdown=1)  # an open page holds its line
+    uvicorn.run(
+        guarded, host=HOST, port=port, log_level="warning", timeout_graceful_shutdown=1
+    )  # an open page holds its line

@@ -153,8 +153,16 @@ def bench_html(found: Bench, keep: np.ndarray, gradients: bool, say: Speaker) ->
     meters = (
         (say("std of what softmax receives", "desviación de lo que recibe el softmax"), "std", number(found.score_std)),
         (say("entropy / log keys", "entropía / log claves"), "entropy", number(found.entropy)),
-        (say("median Jacobian norm of softmax", "norma mediana del jacobiano del softmax"), "jacobian", number(found.jacobian)),
-        (say("median row norm of dL/dscaled", "norma mediana de las filas de dL/dscaled"), "row", number(found.row_gradient)),
+        (
+            say("median Jacobian norm of softmax", "norma mediana del jacobiano del softmax"),
+            "jacobian",
+            number(found.jacobian),
+        ),
+        (
+            say("median row norm of dL/dscaled", "norma mediana de las filas de dL/dscaled"),
+            "row",
+            number(found.row_gradient),
+        ),
         (
             say("dead rows (below 1e-3)", "filas muertas (menos de 1e-3)"),
             "dead",

@@ -15,7 +15,9 @@ from .svg import LINES, frames, inline, plain_axes, slider
 
 def flow_section(subject: Subject, say: Speaker) -> str:
     """One picture and one table for each moment of the training; the page's `moment` slider moves them."""
-    everything = [n for m in subject.moments for layer in m.layers for ns in layer.norms().values() for n in ns if n > 0]
+    everything = [
+        n for m in subject.moments for layer in m.layers for ns in layer.norms().values() for n in ns if n > 0
+    ]
     limits = (min(everything) / 2, max(everything) * 2) if everything else (1e-6, 1.0)
     pictures = []
     for moment in subject.moments:

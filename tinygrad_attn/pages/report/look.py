@@ -57,7 +57,9 @@ def look(model: Module, loss: Callable[[], Tensor]) -> list[Layer]:
     for p, grad in before.items():
         p.grad = grad
     modules = dict(model.named_modules())
-    paths = sorted((name.rpartition(".")[0] for name in seen.names if re.fullmatch(r"(.*\.)?weights", name)), key=_in_order)
+    paths = sorted(
+        (name.rpartition(".")[0] for name in seen.names if re.fullmatch(r"(.*\.)?weights", name)), key=_in_order
+    )
     return [_layer(seen, path, modules[path]) for path in paths]
 
 

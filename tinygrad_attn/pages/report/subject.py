@@ -105,12 +105,16 @@ def subject_of_run(folder: Path, sentence: str | None = None) -> Subject:
     at_step = {}
     for path in [*saved, *([best] if best is not None else [])]:
         tensors, state = load(path)
-        at_step[int(state["step"])] = {n.removeprefix("model."): a for n, a in tensors.items() if n.startswith("model.")}
+        at_step[int(state["step"])] = {
+            n.removeprefix("model."): a for n, a in tensors.items() if n.startswith("model.")
+        }
     for step in _spread(sorted(at_step), MOMENTS - 1):
         try:
             model.load_state_dict(at_step[step])
         except (KeyError, ValueError) as error:
-            raise CheckpointError(f"{folder}: the checkpoint of step {step} does not fit the model: {error.args[0]}") from error
+            raise CheckpointError(
+                f"{folder}: the checkpoint of step {step} does not fit the model: {error.args[0]}"
+            ) from error
         moments.append(moment(step))
     words = [visible(task.vocabulary[i]) for i in tokens]
     right = visible(task.vocabulary[targets[targets >= 0][-1]])
@@ -137,9 +141,13 @@ def _row(task: Task, sentence: str | None) -> tuple[Ints, Ints]:
         return tokens[:stop], targets[:stop]
     tokens = task.encode(sentence)
     if len(tokens) < 2:
-        raise ValueError("expected a sentence of at least two tokens; the last one is the answer that the gradient asks for")
+        raise ValueError(
+            "expected a sentence of at least two tokens; the last one is the answer that the gradient asks for"
+        )
     if len(tokens) - 1 > task.context:
-        raise ValueError(f"{len(tokens)} tokens do not fit the model: it reads {task.context}, and one more is the answer")
+        raise ValueError(
+            f"{len(tokens)} tokens do not fit the model: it reads {task.context}, and one more is the answer"
+        )
     return tokens[:-1], tokens[1:]
 
 

@@ -52,7 +52,9 @@ def inline(figure: Figure, label: str) -> str:
     for colour, variable in _VARIABLES.items():
         drawing = drawing.replace(colour, variable)
     drawing = re.sub(r"font: (\S+px) [^;\"]*", r"font: \1 system-ui, sans-serif", drawing)
-    drawing = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img" aria-label="@label@">', drawing)
+    drawing = re.sub(
+        r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img" aria-label="@label@">', drawing
+    )
     drawing = re.sub(rf'<g id="(?!{MOVABLE})[^"]*"', "<g", drawing)  # the same names in every figure of a page
     drawing = re.sub(r"\s*\n\s*", "\n", drawing)
     return drawing.replace("@label@", html.escape(label, quote=True))

@@ -43,7 +43,9 @@ def temperature_data(subject: Subject) -> dict[str, Any]:
 def temperature_section(subject: Subject, data: dict[str, Any], say: Speaker) -> str:
     figure, axes = plain_axes(5.4, 3.2)
     ts = [one["T"] for one in data["at"]]
-    axes.plot(ts, [one["entropy"] for one in data["at"]], color=SCALED, lw=2, label=say("entropy / log n", "entropía / log n"))
+    axes.plot(
+        ts, [one["entropy"] for one in data["at"]], color=SCALED, lw=2, label=say("entropy / log n", "entropía / log n")
+    )
     axes.plot(ts, [one["norm"] for one in data["at"]], color=UNSCALED, lw=2, label=say("Jacobian", "jacobiano"))
     slopes = [one["slope"] for one in data["at"]]
     axes.plot(ts, slopes, "--", color=UNSCALED, lw=1.5, label=say("Jacobian / T", "jacobiano / T"))

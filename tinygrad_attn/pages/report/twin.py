@@ -135,9 +135,15 @@ def _chain(pair: Twins, say: Speaker) -> str:
 def _numbers(pair: Twins, say: Speaker) -> str:
     medians = [float(np.median(norms["scaled"])) for norms in pair.norms]
     rows = [
-        (say("std of what softmax receives", "desviación de lo que recibe"), [number(m["score std"]) for m in pair.meters]),
+        (
+            say("std of what softmax receives", "desviación de lo que recibe"),
+            [number(m["score std"]) for m in pair.meters],
+        ),
         (say("entropy / log n", "entropía / log n"), [number(m["entropy"]) for m in pair.meters]),
-        (say("median Jacobian norm of softmax", "norma mediana del jacobiano"), [number(m["jacobian"]) for m in pair.meters]),
+        (
+            say("median Jacobian norm of softmax", "norma mediana del jacobiano"),
+            [number(m["jacobian"]) for m in pair.meters],
+        ),
         (say("median row of dL/dscaled", "fila mediana de dL/dscaled"), [number(m) for m in medians]),
         (say("dead rows", "filas muertas"), [percent(pair.dead(which)) for which in (0, 1)]),
         (say("norm of dL/dW_Q", "norma de dL/dW_Q"), [number(float(norms["W_Q"][0])) for norms in pair.norms]),

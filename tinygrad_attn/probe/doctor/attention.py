@@ -71,7 +71,8 @@ def _which(site: Site) -> str:
         f", which is 1/d_k: the root is missing ({site.d})": 1.0 / site.d,
         ", which is sqrt(d_k): multiplied where it should divide": math.sqrt(site.d),
         f", which is 1/sqrt(d_model), d_model = {site.d} x {site.heads} heads": 1.0 / math.sqrt(site.d * site.heads),
-        f", which is 1/sqrt(n_k), the number of keys ({site.weights.shape[-1]})": 1.0 / math.sqrt(site.weights.shape[-1]),
+        f", which is 1/sqrt(n_k), the number of keys ({site.weights.shape[-1]})": 1.0
+        / math.sqrt(site.weights.shape[-1]),
     }
     return next((text for text, value in close.items() if abs(site.scale / value - 1.0) < 1e-3), "")
 
@@ -117,9 +118,13 @@ def _dead(site: Site) -> Iterator[Finding]:
     if site.axis != -1 or site.weights.shape[-1] < 2:
         return
     keep = np.broadcast_to(True if site.visible is None else site.visible, site.weights.shape)
-    apart = site.weights.shape if site.weights.ndim >= 4 else (-1, site.weights.shape[-1])  # without heads: all rows together
+    apart = (
+        site.weights.shape if site.weights.ndim >= 4 else (-1, site.weights.shape[-1])
+    )  # without heads: all rows together
     found = meters(site.weights.reshape(apart), keep.reshape(apart))
-    dead = [f"head {head} ({one.dead:.0%} of its rows)" for head, one in enumerate(found) if one.rows and one.dead >= _DEAD]
+    dead = [
+        f"head {head} ({one.dead:.0%} of its rows)" for head, one in enumerate(found) if one.rows and one.dead >= _DEAD
+    ]
     if dead:
         names = joined(dead) if site.heads > 1 else f"its only head ({found[0].dead:.0%} of the rows)"
         yield Finding(
@@ -160,4 +165,6 @@ def _losses(case: Case) -> Iterator[Finding]:
         targets = np.asarray(given if given is None or isinstance(given, (list, tuple)) else to_host(given))
         if given is not None and targets.size and (targets == kept.get("ignore_index")).all():
             text = f"all {np.size(targets)} targets are {kept.get('ignore_index')}, the index to ignore"
-            yield Finding("no target counts", line_of(node), text, "loss and gradients are 0", "check how the targets are made")
+            yield Finding(
+                "no target counts", line_of(node), text, "loss and gradients are 0", "check how the targets are made"
+            )

@@ -38,7 +38,9 @@ class Case:
     def run(self) -> Case:
         """Walk backward once, keeping all; the graph and every .grad stay as they are."""
         root = self.loss._node
-        self.names = {p._node: name for name, p in reversed(self.params) if isinstance(p, Tensor) and p._node is not None}
+        self.names = {
+            p._node: name for name, p in reversed(self.params) if isinstance(p, Tensor) and p._node is not None
+        }
         if root is None:
             return self
         self.order = ordered(root, "doctor")
@@ -73,7 +75,11 @@ class Case:
 
     def label(self, node: Node) -> str:
         """A name for messages: the parameter's, the given one, else the operation's."""
-        return self.names.get(node) or called(node) or (node.op.name if node.op else f"a leaf of shape {tuple(node.shape)}")
+        return (
+            self.names.get(node)
+            or called(node)
+            or (node.op.name if node.op else f"a leaf of shape {tuple(node.shape)}")
+        )
 
 
 def named(params: Module | Mapping[str, Any] | Iterable[Any] | None) -> list[tuple[str, Any]]:

@@ -48,11 +48,15 @@ def doctor(
             made = loss()
         loss = made
     else:
-        notes.append("only the loss was given: pass the function that makes it to follow every operation of the forward pass")
+        notes.append(
+            "only the loss was given: pass the function that makes it to follow every operation of the forward pass"
+        )
     if not isinstance(loss, Tensor):
         raise TypeError(f"doctor: expected a Tensor, or a function that makes one, got {type(loss).__name__}")
     if loss.size != 1:
-        raise RuntimeError(f"doctor: expected a loss of one entry, got shape {loss.shape}; write loss.mean() or loss.sum()")
+        raise RuntimeError(
+            f"doctor: expected a loss of one entry, got shape {loss.shape}; write loss.mean() or loss.sum()"
+        )
     listed = named(params)
     if not listed:
         notes.append("no parameters were given: parameters without gradient cannot be found")

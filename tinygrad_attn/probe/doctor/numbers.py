@@ -28,7 +28,9 @@ def findings(case: Case) -> Iterator[Finding]:
         elif broken is not None:
             yield _backward(case, broken)
         elif not loss_is_fine:
-            yield Finding("NaN or inf", "the loss", "it is not finite", "nothing can be learned", "give the doctor a function")
+            yield Finding(
+                "NaN or inf", "the loss", "it is not finite", "nothing can be learned", "give the doctor a function"
+            )
     for finding in _singular(case):
         if finding.where not in explained:
             yield finding
@@ -73,7 +75,9 @@ def _forward(case: Case) -> Finding | None:
             bad = _lowest(out)  # log(0), -1/0
         if not came_in and bad.any():
             index = first_index(bad)
-            return _found(event.line, f"{event.how} gives {out[index]} at index {index}; {_inputs_at(event.inputs, index)}")
+            return _found(
+                event.line, f"{event.how} gives {out[index]} at index {index}; {_inputs_at(event.inputs, index)}"
+            )
     return None
 
 
@@ -84,7 +88,9 @@ def _forward_from_graph(case: Case) -> Finding | None:
         if value is None or node.op is None or node.op.name in _SETS_INFINITY or not _broken(value).any():
             if value is None or node.op is not None or not _broken(value).any():
                 continue
-            return _found(line_of(node), f"{case.label(node)} holds {_worst(value)} at {first_index(_broken(value))}", "data")
+            return _found(
+                line_of(node), f"{case.label(node)} holds {_worst(value)} at {first_index(_broken(value))}", "data"
+            )
         known = [case.values[parent] for parent in node.parents or () if parent in case.values]
         if not any(_broken(a).any() for a in known):
             index = first_index(_broken(value))
@@ -125,9 +131,13 @@ def _backward(case: Case, place: int) -> Finding:
     step = case.steps[place]
     node = step.node
     name = node.op.name if node.op else "a leaf"
-    bad = [(i, to_host(c)) for i, c in enumerate(step.contributions) if c is not None and not np.isfinite(to_host(c)).all()]
+    bad = [
+        (i, to_host(c)) for i, c in enumerate(step.contributions) if c is not None and not np.isfinite(to_host(c)).all()
+    ]
     if not bad:
-        return Finding("NaN or inf in backward", line_of(node), f"the gradient of {name} is not finite", "see above", "a hook?")
+        return Finding(
+            "NaN or inf in backward", line_of(node), f"the gradient of {name} is not finite", "see above", "a hook?"
+        )
     position, array = bad[0]
     index = first_index(~np.isfinite(array))
     assert node.op is not None
@@ -156,7 +166,10 @@ def _singular_entries(node: Node) -> np.ndarray | None:
         if op.name in ("sqrt", "norm", "std") and "out" in kept:
             return ~(to_host(kept["out"]) > 0)
         if op.name == "pow" and "x" in kept and "y" in kept:
-            x, y = np.asarray(to_host(kept["x"])), np.asarray(kept["y"] if np.isscalar(kept["y"]) else to_host(kept["y"]))
+            x, y = (
+                np.asarray(to_host(kept["x"])),
+                np.asarray(kept["y"] if np.isscalar(kept["y"]) else to_host(kept["y"])),
+            )
             return ((x == 0) & (y < 1) & (y != 0)) | ((x < 0) & (y != np.floor(y)))
     return None
 
@@ -211,7 +224,9 @@ def _where_zero(case: Case, node: Node) -> Node:
     for step in case.steps:
         if step.node not in on_a_way or not (to_host(step.gradient) != 0).any():
             continue
-        sent = [c for c, parent in zip(step.contributions, step.node.parents or ()) if parent in on_a_way and c is not None]
+        sent = [
+            c for c, parent in zip(step.contributions, step.node.parents or ()) if parent in on_a_way and c is not None
+        ]
         if sent and not any((to_host(c) != 0).any() for c in sent):
             return step.node
     return node
@@ -241,7 +256,10 @@ def _wide(case: Case) -> Iterator[Finding]:
     if not leaves or not narrow:
         return
     wide = [(name, p) for name, p in leaves if p.dtype == np.float64]
-    why, change = "all that follows computes in float64: twice the memory, half the speed", "dtype='float32' where it is made"
+    why, change = (
+        "all that follows computes in float64: twice the memory, half the speed",
+        "dtype='float32' where it is made",
+    )
     if wide:
         what = f"{joined([n for n, _ in wide])}: float64, the other {len(narrow)} parameters are not"
         yield Finding("float64", line_of(wide[0][1]._node), what, why, change)

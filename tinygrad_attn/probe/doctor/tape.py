@@ -48,13 +48,17 @@ def _failed(case: Case) -> Finding:
                     "the rule needs the old values; backward refuses",
                     "update parameters after backward(), under ta.no_grad()",
                 )
-    return Finding("backward failed", "backward", str(case.failure), "no gradient reaches any parameter", "see the message")
+    return Finding(
+        "backward failed", "backward", str(case.failure), "no gradient reaches any parameter", "see the message"
+    )
 
 
 def _not_parameters(case: Case) -> Iterator[Finding]:
     for name, p in case.params:
         if not isinstance(p, Tensor):
-            yield Finding("not a tensor", name, f"{name} is a {type(p).__name__}", "it has no gradient", "make it a ta.Tensor")
+            yield Finding(
+                "not a tensor", name, f"{name} is a {type(p).__name__}", "it has no gradient", "make it a ta.Tensor"
+            )
         elif p._node is not None and p._node.op is not None:
             yield Finding(
                 "not a leaf",
@@ -119,7 +123,11 @@ def _why_unreached(case: Case, p: Tensor) -> tuple[str, str, str]:
         return cut.line, f"the tape was cut by {cut.how}", _remedy(cut)
     last = _last_use(case, p)
     if last is None:
-        return line_of(p._node) if p._node is not None else "", "the forward pass never uses it", "use it, or leave it out"
+        return (
+            line_of(p._node) if p._node is not None else "",
+            "the forward pass never uses it",
+            "use it, or leave it out",
+        )
     return last.line, f"what {last.how} makes of it is not used by the loss", "use the result, or leave the branch out"
 
 
@@ -131,7 +139,12 @@ def _followers(case: Case, starts: list[Any]) -> Iterator[tuple[Event, bool]]:
             if event.taped:
                 taped.add(id(event.out))
                 yield event, False
-            elif event.op is not None or event.how != "Tensor(...)" or event.out._node is None or event.out._node.op is None:
+            elif (
+                event.op is not None
+                or event.how != "Tensor(...)"
+                or event.out._node is None
+                or event.out._node.op is None
+            ):
                 yield event, True
 
 
@@ -177,7 +190,9 @@ def _constants(case: Case) -> list[tuple[str, str]]:
             continue
         for argument, need, kept in zip((op.arguments[i] for i in op.traced), op.needs, node.kept):
             for name, value in zip(need, kept or ()):
-                other = [i for i, t in enumerate(op.traced) if op.arguments[t] == name and (node.parents or ())[i] is None]
+                other = [
+                    i for i, t in enumerate(op.traced) if op.arguments[t] == name and (node.parents or ())[i] is None
+                ]
                 if other and name != argument and getattr(value, "ndim", 0) > 0 and value.dtype.kind == "f":
                     found.append((line_of(node), f"argument {name} of {op.name}, an array {to_host(value).shape},"))
     return found
