@@ -43,6 +43,7 @@ at the stem at 1 or 4, and a held-out pair checks that the two are put together 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -64,8 +65,6 @@ VOCABULARY = PRONOUNS + VERBS + (COMMA, BLANK)  # token id = place in this tuple
 LENGTH = 8  # tokens in a sentence
 PRONOUN_AT, VERB_AT, ASKED_AT, BLANK_AT = (0, 3, 6), (1, 4), 6, 7
 
-_ID = {token: i for i, token in enumerate(VOCABULARY)}
-
 
 def ending(pronoun: str) -> int:
     """The ending a pronoun demands, as an index into ENDINGS.
@@ -85,16 +84,27 @@ def sentence(verb: str, first: str, second: str, asked: str) -> list[str]:
     return [first, verb, COMMA, second, verb, COMMA, asked, BLANK]
 
 
+def numbered(words: Iterable[str], vocabulary: Sequence[str]) -> Ints:
+    """The place of each word in the vocabulary, (n,) int64.  Errors: ValueError naming the words that it does not hold.
+
+    >>> numbered("ba", "abc")
+    array([1, 0])
+    """
+    place = {word: i for i, word in enumerate(vocabulary)}
+    words = list(words)
+    if unknown := sorted(set(words) - place.keys()):
+        held = " ".join(vocabulary[:60]).replace("\n", "\\n")
+        raise ValueError(f"not in the vocabulary: {', '.join(map(repr, unknown))}; it holds {held}")
+    return np.array([place[word] for word in words], dtype=np.int64)
+
+
 def encode(text: str) -> Ints:
     """Text to token ids, (n,) int64.
 
     >>> encode("I work , you work , he ___").tolist()
     [0, 8, 16, 1, 8, 16, 4, 17]
     """
-    unknown = [word for word in text.split() if word not in _ID]
-    if unknown:
-        raise ValueError(f"not in the vocabulary: {unknown}; it holds {' '.join(VOCABULARY)}")
-    return np.array([_ID[word] for word in text.split()], dtype=np.int64)
+    return numbered(text.split(), VOCABULARY)
 
 
 def decode(tokens: Ints) -> str:
@@ -185,7 +195,7 @@ def agreement(seed: int, *, whole_word: bool = False) -> Agreement:
     def split(sentences: list[list[str]]) -> Split:
         order = rng.permutation(len(sentences))
         return Split(
-            np.array([[_ID[word] for word in sentences[i]] for i in order], dtype=np.int64),
+            numbered((word for i in order for word in sentences[i]), VOCABULARY).reshape(-1, LENGTH),
             np.array([_label(sentences[i], whole_word) for i in order], dtype=np.int64),
         )
 

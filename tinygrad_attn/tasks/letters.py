@@ -16,12 +16,12 @@ A held-out row never appears in training: the rows are split by a checksum of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ..autodiff.random import bits
-from .agreement import BLANK_AT, ENDINGS, LENGTH, VOCABULARY, Ints, agreement
+from .agreement import BLANK_AT, ENDINGS, LENGTH, VOCABULARY, Ints, agreement, numbered
 
 IGNORED = -100  # a target that does not count
 TRAINING, HELD_OUT = 1, 2  # the second word of a stream's key
@@ -34,36 +34,29 @@ class Batch(NamedTuple):
     targets: Ints
 
 
-class Task:
-    """What a model is trained on.
+class Task(Protocol):
+    """What a model is trained on.  A task of your own derives from this class and defines `rows` and `held_out`.
 
     vocabulary: its tokens.  context: tokens in a row.  exact: is an answer right or wrong?  (Then held-out
-    accuracy counts.)  between: what is written between two tokens."""
+    accuracy counts.)  answers: how many tokens are sampled to show what was learnt.  between: what is written
+    between two tokens."""
 
     name: str
     vocabulary: tuple[str, ...]
     context: int
-    exact = True
-    answers = 1
-    between = " "
+    exact: bool = True
+    answers: int = 1
+    between: str = " "
 
     def rows(self, first: int, count: int) -> Batch:
         """Training rows number `first` to first + count - 1."""
-        raise NotImplementedError
 
     def held_out(self) -> Batch:
         """The rows to judge a model by."""
-        raise NotImplementedError
 
     def encode(self, text: str) -> Ints:
         """Text to tokens, (n,).  Errors: ValueError naming what is not in the vocabulary."""
-        known = {token: i for i, token in enumerate(self.vocabulary)}
-        parts = text.split() if self.between else list(text)
-        unknown = sorted({part for part in parts if part not in known})
-        if unknown:
-            shown = " ".join(self.vocabulary[:60]).replace("\n", "\\n")
-            raise ValueError(f"not in the vocabulary: {', '.join(map(repr, unknown))}; it holds {shown}")
-        return np.array([known[part] for part in parts], dtype=np.int64)
+        return numbered(text.split() if self.between else text, self.vocabulary)
 
     def decode(self, tokens: Sequence[int] | Ints) -> str:
         """Tokens to text."""
@@ -88,7 +81,7 @@ _N, _ORDERED = len(LETTERS), 8
 
 
 class _Letters(Task):
-    """Tasks on random letters.  Two letters' sum, modulo their number, is a row's checksum: 0 is held out, all others train."""
+    """Tasks on random letters.  A sum of letters, modulo their number, is a row's checksum: 0 is held out, all others train."""
 
     def __init__(self, seed: int, held_out: int = 512) -> None:
         self.seed, self._held_out = seed, held_out
@@ -108,6 +101,11 @@ class _Letters(Task):
         raise NotImplementedError
 
 
+def _shift(checksum: Ints, held_out: bool) -> Ints:
+    """What must be added, so that the checksum is 0 in held-out rows and anything else in the others."""
+    return -checksum if held_out else (checksum == 0).astype(np.int64)
+
+
 class Copy(_Letters):
     """Eight letters, =, and the same eight again.
 
@@ -124,12 +122,9 @@ class Copy(_Letters):
     context = 2 * length
 
     def drawn(self, key: tuple[int, int], first: int, count: int, held_out: bool) -> Ints:
-        letters = integers(key, first, count, self.length, _N)  #           (count, 8)
-        wrong = (letters.sum(axis=1) % _N == 0) != held_out
-        if held_out:
-            letters[:, 0] = (letters[:, 0] - letters.sum(axis=1)) % _N  #   now the sum is 0
-        else:
-            letters[wrong, 0] = (letters[wrong, 0] + 1) % _N  #             now it is 1
+        letters = integers(key, first, count, self.length, _N)  #                 (count, 8)
+        checksum = letters.sum(axis=1) % _N
+        letters[:, 0] = (letters[:, 0] + _shift(checksum, held_out)) % _N
         return letters
 
     def answer(self, letters: Ints) -> Ints:
@@ -173,8 +168,8 @@ class Induction(_Letters):
         numbers = bits(key, first, count, 2 * _ORDERED).reshape(count, 2, _ORDERED)
         orders = numbers.argsort(axis=2, kind="stable")  #                        (count, 2, 8)
         checksum = (orders[:, 0, 0] + orders[:, 1, 0]) % _ORDERED
-        shift = -checksum if held_out else (checksum == 0).astype(np.int64)
-        orders[:, 1] = (orders[:, 1] + shift[:, None]) % _ORDERED  #              another order of the same letters
+        shift = _shift(checksum, held_out)[:, None]
+        orders[:, 1] = (orders[:, 1] + shift) % _ORDERED  #                       another order of the same letters
         return orders.reshape(count, 2 * _ORDERED)
 
     def posed(self, letters: Ints) -> Batch:
