@@ -89,18 +89,7 @@ class Module:
 
         Errors: KeyError for missing or unexpected names, ValueError for a wrong shape, all of them named."""
         ours = dict(self.named_parameters())
-        missing, extra = sorted(ours.keys() - state.keys()), sorted(state.keys() - ours.keys())
-        if missing or extra:
-            raise KeyError(
-                f"load_state_dict: missing {', '.join(missing) or 'nothing'}; unexpected {', '.join(extra) or 'nothing'}"
-            )
-        wrong = [
-            f"{name}: expected {parameter.shape}, got {tuple(np.shape(state[name]))}"
-            for name, parameter in ours.items()
-            if tuple(np.shape(state[name])) != parameter.shape
-        ]
-        if wrong:
-            raise ValueError("load_state_dict: " + "; ".join(wrong))
+        check_state("load_state_dict", {name: parameter.shape for name, parameter in ours.items()}, state)
         for name, parameter in ours.items():
             parameter.data = state[name]
 
@@ -140,6 +129,21 @@ class Module:
     def __repr__(self) -> str:
         count = sum(parameter.size for parameter in self.parameters())
         return f"{type(self).__name__}({count:,} parameters)"
+
+
+def check_state(what: str, expected: Mapping[str, tuple[int, ...]], state: Mapping[str, Any]) -> None:
+    """Does `state` hold arrays of the expected names and shapes?  `what` begins the message.
+
+    Errors: KeyError for missing or unexpected names, ValueError for wrong shapes, all of them named."""
+    missing, extra = sorted(expected.keys() - state.keys()), sorted(state.keys() - expected.keys())
+    if missing or extra:
+        raise KeyError(f"{what}: missing {', '.join(missing) or 'nothing'}; unexpected {', '.join(extra) or 'nothing'}")
+    shapes = {name: np.shape(state[name]) for name in expected}
+    wrong = [
+        f"{name}: expected {shape}, got {shapes[name]}" for name, shape in expected.items() if shapes[name] != shape
+    ]
+    if wrong:
+        raise ValueError(f"{what}: {'; '.join(wrong)}")
 
 
 def _items(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 
 import numpy as np
 
 from ..autodiff.arrays import module_of
 from ..autodiff.dtypes import widened
 from ..autodiff.tensor import Tensor
-from .flat import listed
+from .flat import Params, listed
 
 
-def clip_grad_norm(params: Iterable[Tensor], max_norm: float, norm_type: float = 2) -> Tensor:
+def clip_grad_norm(params: Params, max_norm: float, norm_type: float = 2) -> Tensor:
     """Scale all gradients together so that their norm is at most `max_norm`; gives the norm before, a
     0-d tensor that stays on the device (``float(norm)`` waits for a GPU).
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from ..autodiff.arrays import Array, to_host
 from ..autodiff.tensor import Tensor
-from .flat import FlatParameters, grouped, listed
+from ..nn.module import check_state
+from .flat import FlatParameters, Params, listed
 
 _BLOCK = 1 << 15  # entries: values, gradient, moments and scratch of a block fit the L2 cache together
 
@@ -23,7 +25,7 @@ class Optimizer:
 
     moments: tuple[str, ...] = ()  # names of the running means, each as large as the parameters
 
-    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+    def __init__(self, params: Params, lr: float) -> None:
         self.params = list({id(p): p for p in listed(params, type(self).__name__)}.values())
         if not self.params:
             raise ValueError("an optimiser needs at least one parameter; an exhausted generator gives none")
@@ -33,10 +35,10 @@ class Optimizer:
         if not lr >= 0.0:
             raise ValueError(f"expected a learning rate of at least 0, got {lr}")
         self.lr = lr
-        self.groups = [FlatParameters(group) for group in grouped(self.params, self.decays)]
-        self.gradients: list[Array] = [g.module.zeros_like(g.values) for g in self.groups]
-        self.state = [{name: g.module.zeros_like(g.values) for name in self.moments} for g in self.groups]
-        self.steps_taken = [[0] * len(g.params) for g in self.groups]
+        alike: dict[object, list[Tensor]] = {}
+        for p in self.params:
+            alike.setdefault((p.dtype, p.device, self.decays(p)), []).append(p)
+        self.groups = [FlatParameters(group, self.moments) for group in alike.values()]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(lr={self.lr}, {sum(p.size for p in self.params):,} parameters)"
@@ -45,34 +47,41 @@ class Optimizer:
         """Does weight decay apply to this parameter?"""
         return True
 
+    @property
+    def gradients(self) -> list[Array]:
+        """The flat gradient of each group of parameters."""
+        return [group.gradient for group in self.groups]
+
     def step(self) -> None:
         """One update of every parameter that has a gradient."""
-        for group, gradient, state, taken in zip(self.groups, self.gradients, self.state, self.steps_taken):
-            group.adopt()
-            present = group.gathered(gradient)
-            self._update_runs(group, gradient, state, taken, present)
+        for group in self.groups:
+            self._advance(group, group.gather())
 
     def step_flat(self) -> None:
-        """One update from ``self.gradients``, which the caller has filled (training does, see train/)."""
-        for group, gradient, state, taken in zip(self.groups, self.gradients, self.state, self.steps_taken):
-            group.adopt()
-            self._update_runs(group, gradient, state, taken, list(range(len(taken))))
+        """One update of all parameters from ``self.gradients``, which the caller has filled (as train/ does)."""
+        for group in self.groups:
+            self._advance(group, list(range(len(group.params))))
 
-    def _update_runs(
-        self, group: FlatParameters, gradient: Array, state: dict[str, Array], taken: list[int], present: list[int]
-    ) -> None:
-        """Update neighbours that have taken equally many steps together, block by block."""
-        for first, last in _runs(present, taken):
-            stretch = slice(group.places[first].start, group.places[last].stop)
-            block = _BLOCK if group.module is np else max(stretch.stop - stretch.start, 1)
-            for start in range(stretch.start, stretch.stop, block):
-                part = slice(start, min(start + block, stretch.stop))
-                moments = {name: array[part] for name, array in state.items()}
-                decayed = self.decays(group.params[first])
-                self._update(group.values[part], gradient[part], moments, taken[first] + 1, decayed)
-            for i in range(first, last + 1):
+    def _advance(self, group: FlatParameters, numbers: list[int]) -> None:
+        """Update the parameters of these numbers; neighbours that have taken equally many steps go together."""
+        group.adopt()
+        taken = group.steps_taken  # (number - rank in the list is the same for neighbours)
+        for _, run in groupby(enumerate(numbers), lambda pair: (pair[1] - pair[0], taken[pair[1]])):
+            together = [number for _, number in run]
+            first, last = together[0], together[-1]
+            self._update_blocks(group, group.places[first].start, group.places[last].stop, taken[first] + 1)
+            for i in together:
                 taken[i] += 1
                 group.params[i]._edited()
+
+    def _update_blocks(self, group: FlatParameters, start: int, stop: int, t: int) -> None:
+        """Step number t of the parameters between two places of the buffer."""
+        block = _BLOCK if group.module is np else max(stop - start, 1)
+        decayed = self.decays(group.params[0])
+        for first in range(start, stop, block):
+            part = slice(first, min(first + block, stop))
+            moments = {name: array[part] for name, array in group.moments.items()}
+            self._update(group.values[part], group.gradient[part], moments, t, decayed)
 
     def _update(self, w: Array, g: Array, moments: Mapping[str, Array], t: int, decayed: bool) -> None:
         """Change w (and the moments) in place: step number t, gradient g; g may be used as scratch."""
@@ -86,40 +95,23 @@ class Optimizer:
     # ------------------------------------------------------------------------ state
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Learning rate, steps taken and moments as NumPy arrays: ``lr``, ``0.steps``, ``0.m``, ``0.v`` and so on by group."""
+        """Learning rate, steps taken and moments, by group: ``lr``, ``0.steps``, ``0.m``, ``0.v`` and so on."""
         found: dict[str, np.ndarray] = {"lr": np.asarray(float(self.lr))}
-        for i, (state, taken) in enumerate(zip(self.state, self.steps_taken)):
-            found[f"{i}.steps"] = np.asarray(taken, np.int64)
-            found.update({f"{i}.{name}": np.array(to_host(array)) for name, array in state.items()})
+        for i, group in enumerate(self.groups):
+            found[f"{i}.steps"] = np.asarray(group.steps_taken, np.int64)
+            found.update({f"{i}.{name}": np.array(to_host(array)) for name, array in group.moments.items()})
         return found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The inverse of ``state_dict``; nothing is changed unless everything fits.
 
         Errors: KeyError for missing or unexpected names, ValueError for a wrong shape."""
-        ours = self.state_dict()
-        if ours.keys() != state.keys():
-            missing, extra = sorted(ours.keys() - state.keys()), sorted(state.keys() - ours.keys())
-            raise KeyError(f"optimiser state: missing {missing or 'nothing'}; unexpected {extra or 'nothing'}")
-        for name, array in ours.items():
-            if np.shape(state[name]) != array.shape:
-                raise ValueError(f"optimiser state {name}: expected shape {array.shape}, got {np.shape(state[name])}")
+        check_state("optimiser state", {name: array.shape for name, array in self.state_dict().items()}, state)
         self.lr = float(state["lr"])
         for i, group in enumerate(self.groups):
-            self.steps_taken[i] = [int(n) for n in state[f"{i}.steps"]]
-            for name in self.moments:
-                self.state[i][name][...] = group.module.asarray(state[f"{i}.{name}"])
-
-
-def _runs(present: list[int], taken: list[int]) -> list[tuple[int, int]]:
-    """[first, last] of the stretches of neighbouring numbers in `present` with equal `taken`."""
-    runs: list[tuple[int, int]] = []
-    for i in present:
-        if runs and runs[-1][1] == i - 1 and taken[i - 1] == taken[i]:
-            runs[-1] = (runs[-1][0], i)
-        else:
-            runs.append((i, i))
-    return runs
+            group.steps_taken = [int(n) for n in state[f"{i}.steps"]]
+            for name, array in group.moments.items():
+                array[...] = group.module.asarray(state[f"{i}.{name}"])
 
 
 class SGD(Optimizer):
@@ -131,9 +123,7 @@ class SGD(Optimizer):
     array([0.5], dtype=float32)
     """
 
-    def __init__(
-        self, params: Iterable[Tensor], lr: float = 1e-2, momentum: float = 0.0, weight_decay: float = 0.0
-    ) -> None:
+    def __init__(self, params: Params, lr: float = 1e-2, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
         self.momentum, self.weight_decay = float(momentum), float(weight_decay)
         self.moments = ("v",) if momentum else ()
         super().__init__(params, lr)
@@ -169,7 +159,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Tensor],
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -210,13 +200,7 @@ class AdamW(Adam):
     decoupled = True
 
     def __init__(
-        self,
-        params: Iterable[Tensor],
-        lr: float = 1e-3,
-        *,
-        weight_decay: float = 0.01,
-        matrices_only: bool = False,
-        **rest: Any,
+        self, params: Params, lr: float = 1e-3, *, weight_decay: float = 0.01, matrices_only: bool = False, **rest: Any
     ) -> None:
         self.matrices_only = matrices_only
         super().__init__(params, lr, weight_decay=weight_decay, **rest)

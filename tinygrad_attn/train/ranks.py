@@ -115,10 +115,11 @@ class Ranks:
 
     def follow_first(self, optimizer: Optimizer) -> None:
         """Weights, moments and counts of steps become those of rank 0."""
-        optimizer.lr, optimizer.steps_taken = self.comm.bcast((optimizer.lr, optimizer.steps_taken))
-        for group, state in zip(optimizer.groups, optimizer.state):
+        optimizer.lr = self.comm.bcast(optimizer.lr)
+        for group in optimizer.groups:
             group.adopt()
-            for array in (group.values, *state.values()):
+            group.steps_taken = self.comm.bcast(group.steps_taken)
+            for array in (group.values, *group.moments.values()):
                 self._on_host(array, self.comm.Bcast)
 
     def _on_host(self, array: Array, send: Callable[[Array], None]) -> None:
