@@ -18,8 +18,8 @@ print(f"forward:  x = {x.item():g}   a = 2x = {a.item():g}   b = a + 1 = {b.item
 # A constant (the 2, the 1) has no gradient and makes no step.
 print("backward:")
 for step in ta.steps(L):
-    name, made_by = step.node.extras.name, step.node.op.name if step.node.op else "you"
-    print(f"          dL/d{name} = {float(step.gradient):<4g}   {name} was made by {made_by}")
+    node = step.node
+    print(f"          dL/d{node.name} = {float(step.gradient):<4g}   {node.name} was made by {node.op.name}")
 
 print("""
 By hand:  dL/dL = 1

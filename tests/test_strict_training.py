@@ -157,7 +157,7 @@ def test_looking_on_while_gradients_flow() -> None:
     weights.register_hook(lambda g: seen.append(g) or g * 2.0)  # type: ignore[func-returns-value]
     loss = (weights * weights).sum()
     with counting() as waits:
-        kinds = [(step.node.op.name if step.node.op else "leaf") for step in ta.steps(loss)]
+        kinds = [step.node.op.name for step in ta.steps(loss)]
     assert waits == [] and kinds[0] == "sum" and kinds[-1] == "leaf"
     assert weights.grad is not None and weights.grad.device == seen[0].device == "strict"
     np.testing.assert_allclose(weights.grad.numpy(), 2 * seen[0].numpy())

@@ -40,7 +40,7 @@ b = a + 1
 L = b * b
 print("x, a, b, L =", x.item(), a.item(), b.item(), L.item())
 for step in ta.steps(L):
-    name = step.node.op.name if step.node.op else "x"
+    name = step.node.op.name
     print(f"{name:4}  dL/d({name}) = {float(step.gradient):g}")
 assert x.grad.item() == 28.0
 # %% [markdown] en

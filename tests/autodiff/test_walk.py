@@ -172,7 +172,7 @@ class TestMemory:
         def kept(out: ta.Tensor) -> list[np.ndarray]:
             parts = [
                 part
-                for values in out._node.kept
+                for values in out._node.residuals
                 if values
                 for part in (values.values() if isinstance(values, dict) else values)
             ]

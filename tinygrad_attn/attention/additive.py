@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.mode import seen
+from ..autodiff.mode import show
 from ..autodiff.ops.activation import tanh
 from ..autodiff.ops.choice import where
 from ..autodiff.ops.shape import expand_dims
@@ -60,7 +60,7 @@ def additive_attention(
     keys_fit("additive_attention", q, k, v)
     _check_weights(q, k, W_q, W_k, w)
     for name, x in (("q", q), ("k", k), ("v", v)):
-        seen(name, x)
+        show(name, x)
     shape = scores_shape(q, k)
     offset = causal_offset(causal, *shape[-2:])
     keep = visible(checked(mask, shape, q._data), offset, shape, q._data)  # (..., n_q, n_k)

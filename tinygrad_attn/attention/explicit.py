@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.arrays import Array
-from ..autodiff.mode import seen
+from ..autodiff.mode import show
 from ..autodiff.ops.elementwise import astype
 from ..autodiff.ops.mask import masked_fill
 from ..autodiff.ops.softmax import softmax
@@ -77,7 +77,7 @@ def attend(
     """The steps, on checked arguments: keep is a boolean array or None; key j is visible to query i only
     where j <= i + offset (None: everywhere)."""
     for name, x in (("q", q), ("k", k), ("v", v)):
-        seen(name, x)
+        show(name, x)
     keep = visible(keep, offset, scores_shape(q, k), q._data)  #          (..., n_q, n_k)
     seen_pairs = None if keep is None or all_finite(q, k, v) else pairs(keep, q.shape[-2], k.shape[-2])
     wide_q, wide_k = float32(q), float32(k)  #                            float16 products overflow at 65504

@@ -1,4 +1,4 @@
-"""steps, backward and grad: three ways to run the walk."""
+"""steps, backward and grad: three ways to run the walk (walk.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .dtypes import constant
 from .graph import Node, Traced
 from .mode import enable_grad
 from .ops.elementwise import astype, plain
-from .walk import Step, made_by, walk
+from .walk import Step, gradients_at, walk
 
 __all__ = ["Step", "backward", "grad", "steps"]
 
@@ -25,15 +25,13 @@ def steps(
     >>> x = ta.Tensor([1.0, 2.0], requires_grad=True)
     >>> for step in ta.steps((x * x).sum()):
     ...     print(step)
-    Step(sum, gradient (), 1 contributions)
+    Step(sum, gradient (), 1 contribution)
     Step(mul, gradient (2,), 2 contributions)
     Step(leaf, gradient (2,), 0 contributions)
     """
     for step in walk(*_start(loss, gradient, retain_graph, create_graph)):
         _deliver(step, type(loss))
-        copy = Step()
-        copy.node, copy.gradient, copy.contributions = step.node, step.gradient, step.contributions
-        yield copy
+        yield step
 
 
 def backward(loss: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False) -> None:
@@ -92,23 +90,20 @@ def grad(
     for out, seed in zip(outs, given):
         node, value = _node_of(out), _seed(out, seed, create_graph)
         seeds[node] = seeds[node] + value if node in seeds else value
-    wanted: dict[Node, Any] = {}
     for i, x in enumerate(ins):
         if not isinstance(x, Traced) or x._node is None:
             raise RuntimeError(
                 f"grad: input {i} ({_called(x)}) does not require a gradient; make it with requires_grad=True"
             )
-        wanted[x._node] = None
-    for step in walk(seeds, create_graph if retain_graph is None else retain_graph, create_graph):
-        if step.node in wanted:
-            wanted[step.node] = step.gradient
+    retain = create_graph if retain_graph is None else retain_graph
+    found = gradients_at(seeds, {x._node for x in ins}, retain, create_graph)
     for i, x in enumerate(ins):
-        if wanted[x._node] is None:
+        if x._node not in found:
             raise RuntimeError(
                 f"grad: the outputs do not depend on input {i} ({_called(x)}); leave it out, or check the forward pass"
             )
-    found = [_own(wanted[x._node], type(outs[0])) for x in ins]
-    return found if many_in else found[0]
+    owned = [_own(found[x._node], type(outs[0])) for x in ins]
+    return owned if many_in else owned[0]
 
 
 def _own(gradient: Any, tensor_class: type) -> Any:
@@ -140,7 +135,7 @@ def _seed(loss: Any, gradient: Any, create_graph: bool) -> Any:
             raise RuntimeError(
                 f"backward on a tensor of shape {tuple(data.shape)} needs its gradient: write "
                 f"loss.sum().backward(), or loss.backward(gradient) with a gradient of that shape\n"
-                f"  of {made_by(loss._node)}"
+                f"  of {loss._node}"
             )
         value = module_of(data).ones(data.shape, dtype=data.dtype)
     else:
@@ -148,7 +143,7 @@ def _seed(loss: Any, gradient: Any, create_graph: bool) -> Any:
         shape = tuple(getattr(value, "shape", ()))
         if shape != tuple(data.shape):
             raise ValueError(
-                f"backward: expected a gradient of shape {tuple(data.shape)}, got {shape}\n  of {made_by(loss._node)}"
+                f"backward: expected a gradient of shape {tuple(data.shape)}, got {shape}\n  of {loss._node}"
             )
         value = module_of(data).array(value, dtype=data.dtype, copy=True)
     if not create_graph:
@@ -165,4 +160,4 @@ def _called(x: Any) -> str:
     name = getattr(x, "name", None)
     if name or not isinstance(x, Traced):
         return f"{name!r}" if name else type(x).__name__
-    return f"shape {tuple(x._data.shape)}" + ("" if x._node is None else f", {made_by(x._node)}")
+    return f"shape {tuple(x._data.shape)}" + ("" if x._node is None else f", {x._node}")

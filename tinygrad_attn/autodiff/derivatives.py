@@ -10,7 +10,7 @@ import numpy as np
 from .arrays import module_of
 from .mode import enable_grad
 from .tensor import Tensor
-from .walk import walk
+from .walk import gradients_at
 
 
 def gradients(out: Tensor, inputs: Sequence[Tensor], create_graph: bool = False, seed: Any = None) -> list[Tensor]:
@@ -22,10 +22,8 @@ def gradients(out: Tensor, inputs: Sequence[Tensor], create_graph: bool = False,
             seed = module_of(out._data).ones(out.shape, dtype=out.dtype)
         if create_graph and not isinstance(seed, Tensor):
             seed = Tensor(seed)
-        wanted = {x._node for x in inputs}
-        for step in walk({out._node: seed}, True, create_graph):
-            if step.node in wanted:
-                found[step.node] = step.gradient
+        wanted = {x._node for x in inputs if x._node is not None}
+        found = gradients_at({out._node: seed}, wanted, True, create_graph)
     values = [found.get(x._node) for x in inputs]
     values = [module_of(x._data).zeros(x.shape, x.dtype) if v is None else v for v, x in zip(values, inputs)]
     return [value if isinstance(value, Tensor) else Tensor(value) for value in values]

@@ -1,4 +1,4 @@
-"""Before and after a forward: one dtype for all operands, arrays for results, words for errors.
+"""Before and after a forward: one dtype for all operands, arrays for results.
 
 The dtype rule: nothing widens.  An operand that is no Tensor takes the Tensor's dtype; two Tensors
 promote (float64 wins); integers meeting floats become the float; a float result made of integers is
@@ -6,15 +6,14 @@ float32."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .arrays import Array, device_of, is_array, module_of
-from .graph import Op, Traced, calling_line
-from .origin import describe
+from .errors import failure
+from .graph import Op, Traced
 
 DEFAULT_DTYPE = np.dtype(np.float32)
 
@@ -57,14 +56,12 @@ def common_dtype(dtypes: Sequence[np.dtype]) -> np.dtype:
     return np.result_type(*(floats or dtypes))
 
 
-def promoted(values: list[Any], positions: Sequence[int]) -> None:
-    """Bring the arrays at `positions` to one dtype, in place in the list."""
-    arrays = [values[i] for i in positions if hasattr(values[i], "dtype")]
+def promoted(values: list[Any]) -> None:
+    """Bring the arrays among `values` to one dtype, in place in the list."""
+    arrays = [value for value in values if hasattr(value, "dtype")]
     if any(array.dtype != arrays[0].dtype for array in arrays):
         dtype = common_dtype([array.dtype for array in arrays])
-        for i in positions:
-            if hasattr(values[i], "dtype") and values[i].dtype != dtype:
-                values[i] = values[i].astype(dtype)
+        values[:] = [x.astype(dtype, copy=False) if hasattr(x, "dtype") else x for x in values]
 
 
 def settled(out: Any, inputs: Sequence[Any], like: Array) -> Array:
@@ -92,7 +89,7 @@ def narrowed(out: Array, x: Array) -> Array:
     return out.astype(x.dtype, copy=False) if x.dtype.kind == "f" else out
 
 
-# ---------------------------------------------------------------------------- errors
+# ---------------------------------------------------------------------------- operands
 
 
 def operand(name: str, argument: str, value: Any, like: Traced) -> Any:
@@ -106,30 +103,8 @@ def operand(name: str, argument: str, value: Any, like: Traced) -> Any:
 
 
 def without_gradient(op: Op, i: int, value: Any) -> Any:
-    """The array of setting number i, which has no rule: a Tensor that waits for a gradient would wait in vain."""
+    """The array of setting number i.  Settings have no rule: a Tensor that requires a gradient is an error."""
     if isinstance(value, Traced) and value._node is not None:
         error = TypeError(f"{op.arguments[i]} has no gradient here; write {op.arguments[i]}.detach() to use its value")
         raise failure(op.name, (op.arguments[i],), (value._data,), error)
     return plain(value)
-
-
-def failure(name: str, arguments: Sequence[str], values: Sequence[Any], error: Exception) -> Exception:
-    """The same kind of error, saying which op, what came, from which line, and what to write."""
-    if isinstance(values[0], (list, tuple)) and any(hasattr(v, "shape") for v in values[0]):
-        # an operation on a sequence: number its operands
-        arguments, values = [f"{arguments[0]}[{i}]" for i in range(len(values[0]))], values[0]
-    got = ", ".join(
-        f"{argument} {tuple(value.shape)}" + ("" if value.dtype.kind == "f" else f" {value.dtype}")
-        for argument, value in zip(arguments, values)
-        if hasattr(value, "shape")
-    )
-    devices = {device_of(value) for value in values if hasattr(value, "shape")}
-    line = describe(*calling_line(sys._getframe(1)))
-    if len(devices) > 1:
-        where = ", ".join(f"{a} on {device_of(v)}" for a, v in zip(arguments, values) if hasattr(v, "shape"))
-        return TypeError(f"{name}: expected arrays on one device, got {where}; move one with .to(device)\n  at {line}")
-    kind = type(error) if type(error) in (ValueError, TypeError, IndexError, np.exceptions.AxisError) else ValueError
-    reason = str(error)
-    if "broadcast" in reason or "shape-mismatch" in reason or "shape mismatch" in reason:
-        reason = "expected shapes that broadcast (equal, or 1, counted from the last axis)"
-    return kind(f"{name}: {reason}" + (f"; got {got}" if got else "") + f"\n  at {line}")

@@ -7,38 +7,59 @@ whose `outer` is the one before, and puts that one back on exit, also after an e
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any
 
-F = TypeVar("F", bound=Callable[..., Any])
+from .switch import F, decorated
+
+OFF, ON, TOLD = 0, 1, 2  # nothing is recorded; it is; it is, and a listener hears of every operation
 
 
 class Mode:
-    """recording: do operations on tensors build the graph?  scope: path of names ("blocks.0.attn").
+    """recording: OFF, ON or TOLD.  scope: path of names ("blocks.0.attn").
     watcher: called with (path, tensor) for each named tensor, or None.
-    draws: gives the keys of dropout patterns in place of the seeded generator, or None."""
+    draws: gives the keys of dropout patterns in place of the seeded generator, or None.
+    listener: called with each operation that runs, or None (see ``listening``)."""
 
-    __slots__ = ("recording", "scope", "watcher", "draws", "outer")
+    __slots__ = ("recording", "scope", "watcher", "draws", "listener", "outer")
 
-    def __init__(self, recording: bool, scope: str, watcher: Any, draws: Any, outer: Mode | None) -> None:
-        self.recording, self.scope, self.watcher, self.draws, self.outer = recording, scope, watcher, draws, outer
+    def __init__(
+        self,
+        recording: int = ON,
+        scope: str = "",
+        watcher: Any = None,
+        draws: Any = None,
+        listener: Any = None,
+        outer: Mode | None = None,
+    ) -> None:
+        self.recording, self.scope, self.watcher, self.draws = recording, scope, watcher, draws
+        self.listener, self.outer = listener, outer
+
+    def but(self, **changes: Any) -> Mode:
+        """This mode with `changes`; it ends where this one is put back."""
+        made = Mode(self.recording, self.scope, self.watcher, self.draws, self.listener, self)
+        for name, value in changes.items():
+            setattr(made, name, value)
+        return made
+
+    def path(self, name: str) -> str:
+        """`name` under the scope in force: ``"blocks.0.attn.scores"``."""
+        return f"{self.scope}.{name}" if self.scope else name
 
 
-MODE: ContextVar[Mode] = ContextVar("mode", default=Mode(True, "", None, None, None))  # noqa: B039 (never changed)
+MODE: ContextVar[Mode] = ContextVar("mode", default=Mode())  # noqa: B039 (never changed)
 current = MODE.get
 
 
-class _Switch:
+class Switch:
     """A context manager that changes the Mode; one object may be entered again while it is in force."""
 
-    def _inner(self, now: Mode) -> Mode:
+    def inner(self, now: Mode) -> Mode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        MODE.set(self._inner(current()))
+        MODE.set(self.inner(current()))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -48,50 +69,10 @@ class _Switch:
 
     def __call__(self, function: F) -> F:
         """As a decorator: the whole call runs inside; of a generator function, each of its steps."""
-        if inspect.isasyncgenfunction(function):
-            raise TypeError(
-                f"{type(self).__name__} cannot decorate the async generator {function.__name__}; use it inside"
-            )
-        if inspect.isgeneratorfunction(function):
-
-            @functools.wraps(function)
-            def generator(*args: Any, **kwargs: Any) -> Any:
-                inside = function(*args, **kwargs)
-                advance, value, own = inside.send, None, None
-                while True:
-                    outer = current()  # the consumer's, put back after each step
-                    MODE.set(own or self._inner(outer))
-                    try:
-                        item = advance(value)
-                    except StopIteration as stop:
-                        return stop.value
-                    finally:
-                        own = current()  # the step may have ended inside a block of its own
-                        MODE.set(outer)
-                    try:
-                        value, advance = (yield item), inside.send
-                    except BaseException as error:  # thrown in, or GeneratorExit when it is closed
-                        value, advance = error, inside.throw
-
-            return generator  # type: ignore[return-value]
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def coroutine(*args: Any, **kwargs: Any) -> Any:
-                with self:
-                    return await function(*args, **kwargs)
-
-            return coroutine  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-
-        return call  # type: ignore[return-value]
+        return decorated(function, self, MODE)
 
 
-class no_grad(_Switch):
+class no_grad(Switch):
     """Nothing inside is recorded: results have no gradient.  A context manager and a decorator.
 
     >>> import tinygrad_attn as ta
@@ -101,11 +82,11 @@ class no_grad(_Switch):
     False
     """
 
-    def _inner(self, now: Mode) -> Mode:
-        return Mode(False, now.scope, now.watcher, now.draws, now)
+    def inner(self, now: Mode) -> Mode:
+        return now.but(recording=OFF)
 
 
-class enable_grad(_Switch):
+class enable_grad(Switch):
     """Record again inside a ``no_grad`` block.
 
     >>> import tinygrad_attn as ta
@@ -115,11 +96,11 @@ class enable_grad(_Switch):
     True
     """
 
-    def _inner(self, now: Mode) -> Mode:
-        return Mode(True, now.scope, now.watcher, now.draws, now)
+    def inner(self, now: Mode) -> Mode:
+        return now.but(recording=ON if now.listener is None else TOLD)
 
 
-class scope(_Switch):
+class scope(Switch):
     """Names given inside get `name` and a dot in front: ``"scores"`` becomes ``"attn.scores"``.
 
     >>> import tinygrad_attn as ta
@@ -131,33 +112,45 @@ class scope(_Switch):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def _inner(self, now: Mode) -> Mode:
-        return Mode(now.recording, f"{now.scope}.{self.name}" if now.scope else self.name, now.watcher, now.draws, now)
+    def inner(self, now: Mode) -> Mode:
+        return now.but(scope=now.path(self.name))
 
 
-class watching(_Switch):
-    """`watcher(path, tensor)` is called for every tensor that is named inside.  One with an attribute
-    ``values_only = True`` waits for no gradient: inside fused operations it is shown constants, which cost less."""
+class watching(Switch):
+    """`watcher(path, tensor)` is called for every tensor that is named inside.  A watcher with an attribute
+    ``values_only = True`` never asks for gradients; fused operations then show it constants, which cost less."""
 
     def __init__(self, watcher: Callable[[str, Any], None]) -> None:
         self.watcher = watcher
 
-    def _inner(self, now: Mode) -> Mode:
-        return Mode(now.recording, now.scope, self.watcher, now.draws, now)
+    def inner(self, now: Mode) -> Mode:
+        return now.but(watcher=self.watcher)
 
 
-def seen(name: str, tensor: Any) -> None:
+def show(name: str, tensor: Any) -> None:
     """Show a tensor that somebody else made to the watcher, under `name`, without naming it."""
     mode = current()
     if mode.watcher is not None:
-        mode.watcher(f"{mode.scope}.{name}" if mode.scope else name, tensor)
+        mode.watcher(mode.path(name), tensor)
 
 
-class drawing(_Switch):
-    """Dropout patterns inside take (key, position of the batch's first entry) from `draws()` (see draws.py)."""
+class drawing(Switch):
+    """Dropout patterns inside take (key, position of the batch's first entry) from `draws()` (see random.py)."""
 
     def __init__(self, draws: Callable[[], tuple[tuple[int, int], int]]) -> None:
         self.draws = draws
 
-    def _inner(self, now: Mode) -> Mode:
-        return Mode(now.recording, now.scope, now.watcher, self.draws, now)
+    def inner(self, now: Mode) -> Mode:
+        return now.but(draws=self.draws)
+
+
+class listening(Switch):
+    """``listener(what, inputs, out, frame)`` is called after every operation on tensors inside, recorded or not: `what`
+    is the Op, or how a value left the graph ("detach()", ".data", "numpy()", "item()", "Tensor(...)"); `inputs` are the
+    operands as they came, `frame` is that of the call (ask it for its line at once, keep it never)."""
+
+    def __init__(self, listener: Callable[[Any, list[Any], Any, Any], None]) -> None:
+        self.listener = listener
+
+    def inner(self, now: Mode) -> Mode:
+        return now.but(listener=self.listener, recording=TOLD if now.recording else OFF)

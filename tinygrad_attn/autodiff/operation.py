@@ -13,14 +13,26 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, Protocol
 
 from .dtypes import plain
-from .graph import Op
+from .graph import Op, Rule
 from .recording import recorder
 
-Rule = Callable[..., Any]
+P = ParamSpec("P")
+
+
+class Operation(Protocol[P]):
+    """What ``@op`` gives: a function with the forward's own parameters, and the operation as data in ``.op``."""
+
+    op: Op
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+
+    def __get__(self, instance: Any, owner: Any = None) -> Callable[..., Any]: ...  # as a method: `x.__add__`
 
 
 def op(
@@ -33,7 +45,7 @@ def op(
     views: bool = False,
     variadic: bool = False,
     saves: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[Callable[P, Any]], Operation[P]]:
     """Make a differentiable operation of a forward function on arrays.
 
     vjps: for each differentiable argument its rule, by name, or in the order of the arguments; a rule
@@ -54,78 +66,59 @@ def op(
     array([12.], dtype=float32)
     """
 
-    def define(forward: Callable[..., Any]) -> Callable[..., Any]:
-        made = _build(forward, vjps, joint, traced)
-        made.reference, made.broadcasts, made.variadic, made.saves = reference, broadcasts, variadic, saves
-        made.views, made.pull = views, _pull(made)
+    flags = {"broadcasts": broadcasts, "views": views, "variadic": variadic, "saves": saves}
+
+    def define(forward: Callable[P, Any]) -> Operation[P]:
+        made = _build(forward, vjps, joint, traced, reference, flags)
         call = recorder(made)
         functools.update_wrapper(call, forward)
         call.op = made  # type: ignore[attr-defined]
-        return call
+        return call  # type: ignore[return-value]
 
     return define
 
 
-def _build(forward: Callable[..., Any], vjps: Any, joint: Rule | None, traced: Sequence[str]) -> Op:
-    parameters = inspect.signature(forward).parameters
+def _build(
+    forward: Callable[..., Any],
+    vjps: Any,
+    joint: Rule | None,
+    traced: Sequence[str],
+    reference: Callable[..., Any] | None,
+    flags: Mapping[str, bool],
+) -> Op:
+    name, parameters = forward.__name__, inspect.signature(forward).parameters
     arguments = tuple(parameters)
-    defaults = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
-    made = Op(forward.__name__, forward, arguments, defaults)
-    if callable(vjps):
-        vjps = (vjps,)
-    if vjps is not None and not isinstance(vjps, Mapping):
-        vjps = dict(zip(arguments, vjps, strict=False))
-    rules = dict(vjps or {})
+    rules = _by_name(vjps, arguments)
     for argument in (*rules, *traced):
         if argument not in arguments:
-            raise TypeError(f"op {made.name}: a rule is given for {argument!r}; the forward has {', '.join(arguments)}")
-    positions = [arguments.index(argument) for argument in (traced if joint else rules)]
-    made.traced = tuple(sorted(positions))
-    made.rules = tuple(rules[arguments[i]] for i in made.traced) if joint is None else ()
-    made.joint = joint
-    allowed = {"out", "saved", *arguments, *(f"{argument}_shape" for argument in arguments)}
-    if not made.rules and joint is None:
-        raise TypeError(f'op {made.name}: expected a rule, as vjps={{"x": lambda g, ...}} or joint=')
-    for rule in made.rules or (joint,):
-        names = tuple(inspect.signature(rule).parameters)  # type: ignore[arg-type]
-        if not names or names[0] != "g":
-            raise TypeError(f"op {made.name}: a rule's first parameter must be g, got ({', '.join(names)})")
-        need = tuple(name for name in names[1:] if not (joint and name == "needs"))
-        for name in need:
-            if name not in allowed:
-                raise TypeError(
-                    f"op {made.name}: a rule asks for {name!r}; it may ask for {', '.join(sorted(allowed))}"
-                )
-        made.needs += (need,)
+            raise TypeError(f"op {name}: a rule is given for {argument!r}; the forward has {', '.join(arguments)}")
+    places = tuple(sorted(arguments.index(argument) for argument in (traced if joint else rules)))
+    defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+    in_order = () if joint else tuple(rules[arguments[i]] for i in places)
+    made = Op(name, forward, arguments, defaults, places, in_order, joint, reference, **flags)
+    _check(made)
     return made
 
 
-def _pull(made: Op) -> Callable[..., list[Any]]:
-    """All rules as one function of (g, kept, parents); None where no gradient is wanted.
-    Calls without a star are written out for the commonest kinds: a star costs 0.1 us."""
-    joint, rules, counts = made.joint, made.rules, tuple(len(need) for need in made.needs)
-    if joint is not None:
-        asked = made.needs[0]
-        return lambda g, kept, parents: list(
-            joint(g, needs=tuple([p is not None for p in parents]), **{name: kept[0][name] for name in asked})
-        )
-    rule = rules[0]
-    if counts == (0,):
-        return lambda g, kept, parents: [rule(g)]
-    if counts == (1,):
-        return lambda g, kept, parents: [rule(g, kept[0][0])]
-    if counts == (0, 0):
-        other = rules[1]
-        return lambda g, kept, parents: [None if kept[0] is None else rule(g), None if kept[1] is None else other(g)]
-    if counts == (1, 1):
-        other = rules[1]
+def _by_name(vjps: Any, arguments: tuple[str, ...]) -> dict[str, Rule]:
+    """The rules by argument, however they were given: one, several in order, or by name."""
+    if vjps is None or isinstance(vjps, Mapping):
+        return dict(vjps or {})
+    return dict(zip(arguments, (vjps,) if callable(vjps) else vjps))
 
-        def pull(g: Any, kept: Any, parents: Any) -> list[Any]:
-            x, y = kept
-            return [None if x is None else rule(g, x[0]), None if y is None else other(g, y[0])]
 
-        return pull
-    return lambda g, kept, parents: [None if values is None else rule(g, *values) for rule, values in zip(rules, kept)]
+def _check(op: Op) -> None:
+    """Does every rule start with g, and ask only for what there is?"""
+    if not op.rules and op.joint is None:
+        raise TypeError(f'op {op.name}: expected a rule, as vjps={{"x": lambda g, ...}} or joint=')
+    for rule in (op.joint,) if op.joint is not None else op.rules:
+        names = tuple(inspect.signature(rule).parameters)
+        if names[:1] != ("g",):
+            raise TypeError(f"op {op.name}: a rule's first parameter must be g, got ({', '.join(names)})")
+    allowed = {"out", "saved", *op.arguments, *(f"{argument}_shape" for argument in op.arguments)}
+    for name in itertools.chain.from_iterable(op.needs):
+        if name not in allowed:
+            raise TypeError(f"op {op.name}: a rule asks for {name!r}; it may ask for {', '.join(sorted(allowed))}")
 
 
 __all__ = ["op", "plain"]

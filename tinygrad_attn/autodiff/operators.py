@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .arrays import Array, device_of, to_host
-from .dtypes import constant, failure, plain
-from .graph import Traced
+from .dtypes import constant, plain
+from .errors import failure
+from .graph import LEAF, Traced
 from .mode import current
 from .ops import choice, elementwise, index, matmul, reduce, shape
 from .protocols import array_function, array_ufunc
+from .recording import told
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -32,12 +34,12 @@ class Operators(Traced):
 
     # ------------------------------------------------------------------------ arithmetic
 
-    __add__ = elementwise.add  # the operations themselves: one Python call less (0.1 us)
-    __sub__ = elementwise.sub
-    __mul__ = elementwise.mul
-    __truediv__ = elementwise.div
-    __pow__ = elementwise.pow
-    __matmul__ = matmul.matmul
+    __add__: Callable[..., Any] = elementwise.add  # the operations themselves: one Python call less (0.1 us)
+    __sub__: Callable[..., Any] = elementwise.sub
+    __mul__: Callable[..., Any] = elementwise.mul
+    __truediv__: Callable[..., Any] = elementwise.div
+    __pow__: Callable[..., Any] = elementwise.pow
+    __matmul__: Callable[..., Any] = matmul.matmul
 
     def __radd__(self, other: Any) -> Tensor:
         return elementwise.add(other, self)
@@ -90,7 +92,7 @@ class Operators(Traced):
         """New values for this very tensor under no_grad (``w -= lr * w.grad``); elsewhere ``x += y``
         just means ``x = x + y``, a new tensor; a leaf that wants gradients refuses that."""
         node = self._node
-        if current().recording and node is not None and node.op is None:
+        if current().recording and node is not None and node.op is LEAF:
             raise RuntimeError(
                 f"x {sign}= ... would replace a leaf by a computed tensor; write it inside ta.no_grad() to update "
                 f"the values, or y = x {sign} ... for a new tensor"
@@ -156,6 +158,7 @@ class Operators(Traced):
         """The one entry as a Python number (on a GPU this waits for the device)."""
         if self._data.size != 1:
             raise ValueError(f"item: expected one entry, got shape {self._data.shape}")
+        told("item()", [self], None)
         return self._data.item()
 
     def __float__(self) -> float:
@@ -191,7 +194,9 @@ class Operators(Traced):
 
     def numpy(self) -> np.ndarray:
         """A NumPy copy of the values."""
-        return np.array(to_host(self._data))
+        made = np.array(to_host(self._data))
+        told("numpy()", [self], made)
+        return made
 
     # ------------------------------------------------------------------------ reductions
 

@@ -1,9 +1,13 @@
-"""From a recorded position (code object, instruction offset) back to the user's file and line."""
+"""Back to the source: from a recorded position (code object, instruction offset) to the user's line, from a rule to
+its formula."""
 
 from __future__ import annotations
 
+import ast
+import functools
 import linecache
 import os
+from collections.abc import Callable
 from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -41,3 +45,36 @@ def describe(code: Any, offset: int) -> str:
     text = source_line(code, offset)
     place = f"{os.path.basename(code.co_filename)}:{line_number(code, offset)}"
     return f"{place}: {text}" if text else place
+
+
+def formula(rule: Callable[..., Any]) -> str:
+    """A rule as its source says it: the body of a lambda, ``g * out``; the call of a function, ``_pow_base(g, x, y)``."""
+    code = rule.__code__
+    names = code.co_varnames[: code.co_argcount]
+    same = [
+        found
+        for found in _lambdas(code.co_filename)
+        if found.lineno == code.co_firstlineno and tuple(argument.arg for argument in found.args.args) == names
+    ]
+    if len(same) > 1:  # several on a line: the one whose body holds the instructions
+        places = [
+            (line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None
+        ]
+        line, column = places[-1]
+        holds = [
+            n for n in same if n.body.lineno <= line and n.body.col_offset <= column < (n.body.end_col_offset or 0)
+        ]
+        same = holds or same
+    if not same or rule.__name__ != "<lambda>":
+        return f"{rule.__name__}({', '.join(names)})"
+    text = ast.get_source_segment("".join(linecache.getlines(code.co_filename)), same[0].body) or ""
+    return " ".join(text.split())
+
+
+@functools.cache
+def _lambdas(filename: str) -> list[ast.Lambda]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]

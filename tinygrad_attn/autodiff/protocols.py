@@ -5,6 +5,7 @@ else raises and names what to write instead: nothing becomes an array of objects
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy as np
 from .arrays import module_of
 from .dtypes import plain
 from .graph import Traced
-from .ops import activation, choice, elementwise, matmul
+from .ops import activation, choice, elementwise, index, loss, mask, matmul, norm, reduce, shape, softmax
 
-_UFUNCS = {
+_UFUNCS: dict[Any, Callable[..., Any]] = {
     np.add: elementwise.add,
     np.subtract: elementwise.sub,
     np.multiply: elementwise.mul,
@@ -36,6 +37,7 @@ _UFUNCS = {
     np.square: lambda x: elementwise.mul(x, x),
     np.matmul: matmul.matmul,
 }
+_ROOMS = (activation, choice, elementwise, index, loss, mask, matmul, norm, reduce, shape, softmax)
 _COMPARISONS = {
     np.less,
     np.less_equal,
@@ -66,11 +68,9 @@ def array_ufunc(self: Traced, ufunc: Any, method: str, *inputs: Any, **kwargs: A
 
 def array_function(self: Traced, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """NumPy's hook for ``np.sum(t)``, ``np.concatenate([t, t])`` and the like: refused, with the spelling."""
-    import tinygrad_attn
-
     name = function.__name__
     ours = {"amax": "max", "amin": "min", "dot": "matmul"}.get(name, name)
-    instead = f"ta.{ours}(...)" if hasattr(tinygrad_attn, ours) else "an operation of tinygrad_attn"
+    instead = f"ta.{ours}(...)" if any(hasattr(room, ours) for room in _ROOMS) else "an operation of tinygrad_attn"
     numpys = f"{function.__module__}.{name}".replace("numpy", "np", 1)  # np.linalg.norm is not np.norm
     raise TypeError(
         f"{numpys} would lose the graph of a Tensor; write {instead}, or {numpys}(t.data) for plain numbers"

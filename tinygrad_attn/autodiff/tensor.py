@@ -1,4 +1,4 @@
-"""Tensor: an array and the node that made it.  One-line operators, no maths: the maths is in ops/."""
+"""Tensor: an array and the node that made it.  What can be written on one is in operators.py, the maths in ops/."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 from .arrays import Array, device_of, fresh, is_array, to_host
 from .backward import backward as _run_backward
 from .dtypes import DEFAULT_DTYPE
-from .graph import Traced, extras_of, leaf, tick
+from .graph import LEAF, Traced, extras_of, leaf, tick
 from .mode import current
 from .operators import Operators
 from .ops import elementwise
+from .recording import told
 
 
-class Tensor(Operators, Traced):
+class Tensor(Operators):
     """An array whose history is recorded, so that gradients can flow back through it.
 
     data: numbers, nested lists, a NumPy or CuPy array, or a Tensor; always copied.  Python floats become
@@ -32,6 +33,7 @@ class Tensor(Operators, Traced):
     __slots__ = ()
 
     def __init__(self, data: Any, requires_grad: bool = False, dtype: Any = None, device: str | None = None) -> None:
+        given = data
         if isinstance(data, Traced):
             data = data._data
         elif not is_array(data):
@@ -42,6 +44,7 @@ class Tensor(Operators, Traced):
         self._node = None
         if requires_grad:
             self.requires_grad = True
+        told("Tensor(...)", [given], self)
 
     # ------------------------------------------------------------------------ what it is
 
@@ -51,6 +54,7 @@ class Tensor(Operators, Traced):
         view = self._data.view()
         if isinstance(view, np.ndarray):
             view.flags.writeable = False
+        told(".data", [self], view)
         return view
 
     @data.setter
@@ -99,7 +103,7 @@ class Tensor(Operators, Traced):
     def named(self, name: str) -> Tensor:
         """This tensor, named `name` under the scope in force; a watcher sees it now."""
         mode = current()
-        self._name = path = f"{mode.scope}.{name}" if mode.scope else name
+        self._name = path = mode.path(name)
         if self._node is not None:
             extras_of(self._node).name = path
         if mode.watcher is not None:
@@ -114,7 +118,7 @@ class Tensor(Operators, Traced):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if self._node is not None and self._node.op is not None:
+        if not self.is_leaf:
             raise RuntimeError("requires_grad of a computed tensor cannot be changed; use x.detach()")
         if not value:
             self._node = None
@@ -124,11 +128,11 @@ class Tensor(Operators, Traced):
                     f"only floats have gradients, got {self.dtype}; write the numbers with a point, "
                     f"Tensor([7.0], requires_grad=True), or dtype='float32'"
                 )
-            self._node = leaf(self._data)
+            self._node = leaf(self._data, current())
 
     @property
     def is_leaf(self) -> bool:
-        return self._node is None or self._node.op is None
+        return self._node is None or self._node.op is LEAF
 
     @property
     def grad(self) -> Tensor | None:
@@ -185,10 +189,11 @@ class Tensor(Operators, Traced):
         return lambda: hooks.remove(on_arrays) if on_arrays in hooks else None
 
     def detach(self) -> Tensor:
-        """The same values without history.  Of a leaf a copy: an optimiser edits a leaf where it lies, and nobody
-        would notice that what was computed with the detached values no longer fits."""
-        editable = self._node is not None and self._node.op is None
-        return wrap(self._data.copy() if editable else self._data)
+        """The same values without history.  Of a leaf a copy: an optimiser edits a leaf's own array, and no node
+        remembers what was computed with the detached values."""
+        made = wrap(self._data.copy() if self._node is not None and self.is_leaf else self._data)
+        told("detach()", [self], made)
+        return made
 
     def __reduce__(self) -> Any:
         """For pickle and copy: values, name and ``.grad`` of a leaf; hooks stay behind."""
@@ -202,7 +207,7 @@ class Tensor(Operators, Traced):
         """The same values on ``"cpu"``, ``"cuda"`` or ``"cuda:1"`` (a leaf stays a leaf; itself if it is there)."""
         if device in (self.device, self.device.partition(":")[0]):
             return self
-        if self._node is not None and self._node.op is not None:
+        if not self.is_leaf:
             raise RuntimeError("to: move leaves or detached tensors; this one has a graph, which stays on its device")
         return Tensor(self._data, self.requires_grad, device=device)
 
@@ -213,7 +218,7 @@ class Tensor(Operators, Traced):
         parts.append(f"device={self.device!r}" if self.device != "cpu" else "")
         parts.append(f"name={self.name!r}" if self.name else "")
         if self._node is not None:
-            parts.append("requires_grad=True" if self._node.op is None else f"op={self._node.op.name}")
+            parts.append("requires_grad=True" if self.is_leaf else f"op={self._node.op.name}")
         return ", ".join(part for part in parts if part) + ")"
 
     def _repr_html_(self) -> str:

@@ -2,26 +2,28 @@
 
     1. collect the nodes that the loss depends on, and sort them by when they were made;
     2. take the youngest: its consumers were made after it, so its gradient is complete;
-    3. its rules turn that gradient into one contribution per parent.
+    3. its rules turn that gradient into one contribution per parent;
+    4. a parent adds up the contributions of all its consumers.
 
-Nothing recurses, so a chain of 20,000 operations is as good as one of three.  ``backward`` and
-``grad`` exhaust the walk; ``steps`` shows it one node at a time; the probe looks on.
+Nothing recurses, so a chain of 20,000 operations is as good as one of three.  ``backward``, ``grad`` and ``steps``
+(backward.py) run this walk to its end; the probe reads the steps on the way.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from typing import Any
 
 from .arrays import module_of
-from .graph import Node, Op, Traced
+from .graph import LEAF, Node, Op, Traced
 from .mode import enable_grad
 from .ops.elementwise import astype
 from .ops.reduce import sum as sum_
 from .ops.shape import reshape
-from .origin import describe
+
+NOTHING: frozenset[Node] = frozenset()
 
 
 class Step:
@@ -29,84 +31,99 @@ class Step:
     (None for a parent that wants none; empty at a leaf)."""
 
     __slots__ = ("node", "gradient", "contributions")
-    node: Node
-    gradient: Any
-    contributions: list[Any]
+
+    def __init__(self, node: Node, gradient: Any, contributions: list[Any]) -> None:
+        self.node, self.gradient, self.contributions = node, gradient, contributions
 
     def __repr__(self) -> str:
-        name = self.node.op.name if self.node.op else "leaf"
-        return f"Step({name}, gradient {tuple(self.gradient.shape)}, {len(self.contributions)} contributions)"
+        count = len(self.contributions)
+        many = "" if count == 1 else "s"
+        return f"Step({self.node.op.name}, gradient {tuple(self.gradient.shape)}, {count} contribution{many})"
 
 
 def walk(
     seeds: dict[Node, Any],
     retain: bool = False,
     create_graph: bool = False,
-    until: frozenset[Node] = frozenset(),
+    until: frozenset[Node] = NOTHING,
     every: bool = True,
 ) -> Iterator[Step]:
     """Yield a Step for each node under `seeds` (node -> dL/d(its value)), consumers before parents.
     The walk ends at leaves and at the nodes of `until`.  every=False shows only nodes that somebody
     marked (leaves, hooks, names): 0.2 us less for each of the others.
 
-    One Step object is filled anew each time, so that it never keeps a gradient alive.  Unless
-    `retain`, what a node kept is released as soon as its contributions are handed on."""
-    order = _in_order(seeds, until)
+    Unless `retain`, what a node kept is released as soon as its contributions are handed on."""
+    order = in_order(seeds, until)
     pending = dict(seeds)  # gradient received so far
     ours: set[Node] = set()  # nodes whose pending array was made here: safe to add to in place
-    step = Step()
     while order:
         node = order.pop()
         gradient = pending.pop(node, None)
-        op, extras = node.op, node.extras
-        if node in until:
-            if gradient is not None:
-                step.node, step.gradient, step.contributions = node, gradient, []
-                yield step
-            continue
         if gradient is not None:
-            if extras is not None and extras.hooks:
-                gradient = _hooked(gradient, extras.hooks, node)
             contributions: list[Any] = []
-            if op is not None:
-                parents = node.parents or ()
-                try:
-                    if create_graph:
-                        with enable_grad():
-                            contributions = _recorded(node, op, gradient)
-                    else:
-                        contributions = op.pull(gradient, node.kept, parents)
-                    for i, parent in enumerate(parents):
-                        contribution = contributions[i]
-                        if contribution is None or parent is None:
-                            contributions[i] = None
-                            continue
-                        shape = parent.shape
-                        if contribution.shape != shape or contribution.dtype is not parent.dtype or not shape:
-                            contributions[i] = contribution = _fitted(contribution, parent, node, gradient)
-                        so_far = pending.get(parent)
-                        if so_far is None:
-                            pending[parent] = contribution
-                        elif parent in ours:
-                            so_far += contribution
-                        elif create_graph:
-                            with enable_grad():
-                                pending[parent] = so_far + contribution
-                        elif shape:  # the first one may be somebody else's array: make our own sum
-                            pending[parent] = so_far + contribution
-                            ours.add(parent)
-                        else:  # of two 0-d arrays NumPy makes a scalar
-                            pending[parent] = module_of(so_far).asarray(so_far + contribution)
-                except Exception as error:
-                    error.add_note(f"in the backward rule of {made_by(node)}")
-                    raise
-            if every or extras is not None:
-                step.node, step.gradient, step.contributions = node, gradient, contributions
-                del gradient, contributions
+            if node not in until:
+                if node.extras is not None and node.extras.hooks:
+                    gradient = _hooked(gradient, node.extras.hooks, node)
+                contributions = _contributions(node, gradient, create_graph)
+                for parent, contribution in zip(node.parents or (), contributions):
+                    if parent is not None and contribution is not None:
+                        _add(pending, ours, parent, contribution, create_graph)
+            if every or node.extras is not None:
+                step = Step(node, gradient, contributions)
+                del gradient, contributions  # the consumer decides how long they live
                 yield step
-                del step.gradient, step.contributions
-        if not retain and op is not None:
-            node.parents, node.kept = None, ()
+                del step
+        if not retain and node.parents and node not in until:
+            node.parents, node.residuals = None, ()
+
+
+def gradients_at(
+    seeds: dict[Node, Any],
+    wanted: Collection[Node],
+    retain: bool = False,
+    create_graph: bool = False,
+    until: frozenset[Node] = NOTHING,
+) -> dict[Node, Any]:
+    """dL/d(value) of each of the `wanted` nodes that the seeds depend on; the whole graph is walked."""
+    return {step.node: step.gradient for step in walk(seeds, retain, create_graph, until) if step.node in wanted}
+
+
+def _contributions(node: Node, gradient: Any, create_graph: bool) -> list[Any]:
+    """What the rules of `node` make of its gradient: one for each parent, in the parent's shape and dtype."""
+    parents = node.parents or ()
+    try:
+        if create_graph:
+            with enable_grad():
+                found = _recorded(node, node.op, gradient)
+        else:
+            found = node.op.pull(gradient, node.residuals, parents)
+        for i, parent in enumerate(parents):
+            part = found[i]
+            if part is None or parent is None:
+                found[i] = None
+            elif part.shape != parent.shape or part.dtype is not parent.dtype or not parent.shape:
+                found[i] = _fitted(part, parent, node.op, gradient)
+        return found
+    except Exception as error:
+        error.add_note(f"in the backward rule of {node}")
+        raise
+
+
+def _add(pending: dict[Node, Any], ours: set[Node], parent: Node, part: Any, create_graph: bool) -> None:
+    """Add one contribution to what `parent` has received so far."""
+    so_far = pending.get(parent)
+    if so_far is None:
+        pending[parent] = part
+    elif parent in ours:
+        so_far += part
+    elif create_graph:
+        with enable_grad():
+            pending[parent] = so_far + part
+    elif part.shape:  # the first one may be somebody else's array: make our own sum
+        pending[parent] = so_far + part
+        ours.add(parent)
+    else:  # of two 0-d arrays NumPy makes a scalar
+        pending[parent] = module_of(so_far).asarray(so_far + part)
 
 
 def _hooked(gradient: Any, hooks: list[Callable[[Any], Any]], node: Node) -> Any:
@@ -116,18 +133,22 @@ def _hooked(gradient: Any, hooks: list[Callable[[Any], Any]], node: Node) -> Any
             for hook in hooks:
                 gradient = hook(gradient)
     except Exception as error:
-        error.add_note(f"in a hook of {made_by(node)}")
+        error.add_note(f"in a hook of {node}")
         raise
     return gradient
 
 
+# ---------------------------------------------------------------------------- in which order
+
 _when_made = operator.attrgetter("made")
 
 
-def _in_order(seeds: dict[Node, Any], until: frozenset[Node]) -> list[Node]:
+def in_order(seeds: Collection[Node], until: frozenset[Node] = NOTHING) -> list[Node]:
     """The nodes that the seeds depend on, in the order in which they were made, so that the last one
     is always free to go next.  (Counting the consumers of each node instead took 0.3 us more per node.)
-    Every node is checked here, before anything is computed: an error leaves all gradients as they were."""
+    Every node is checked here, before anything is computed: an error leaves all gradients as they were.
+
+    Errors: RuntimeError where the graph is released, or a value was edited that a rule needs."""
     found = set(seeds)
     order = list(seeds)
     for node in order:  # grows while it is read
@@ -136,15 +157,14 @@ def _in_order(seeds: dict[Node, Any], until: frozenset[Node]) -> list[Node]:
         parents = node.parents
         if parents is None:
             raise RuntimeError(
-                f"backward a second time through {made_by(node)}: its saved arrays were released by the first; "
+                f"backward a second time through {node}: its saved arrays were released by the first; "
                 f"call the first one with retain_graph=True, or run the forward pass again"
             )
-        made = node.made
-        if node.edited and node.op is not None and any("out" in need for need in node.op.needs):
+        if node.edited and any("out" in need for need in node.op.needs):
             raise _edited(node, node)
         for parent in parents:
             if parent is not None:
-                if parent.edited > made:
+                if parent.edited > node.made:
                     _check_edit(node, parent)
                 if parent not in found:
                     found.add(parent)
@@ -154,40 +174,33 @@ def _in_order(seeds: dict[Node, Any], until: frozenset[Node]) -> list[Node]:
 
 
 def _check_edit(node: Node, parent: Node) -> None:
-    """`parent` was edited after `node` was made: an error where a rule of `node` kept its value."""
+    """`parent` was edited after `node` was made: an error where a rule of `node` needs its value."""
     op = node.op
-    assert op is not None and node.parents is not None
-    names = {op.arguments[0 if op.variadic else op.traced[i]] for i, p in enumerate(node.parents) if p is parent}
-    kept = any(names & set(need) for need, p in zip(op.needs, node.parents) if p is not None or op.joint)
-    if kept or op.views or op.reference is not None:
+    parents = node.parents or ()
+    names = {op.arguments[0 if op.variadic else op.traced[i]] for i, p in enumerate(parents) if p is parent}
+    needed = any(names & set(need) for need, p in zip(op.needs, parents) if p is not None or op.joint)
+    if needed or op.views or op.reference is not None:
         raise _edited(node, parent)
 
 
 def _edited(node: Node, edited: Node) -> RuntimeError:
-    if edited.extras is not None and edited.extras.name:
-        name = edited.extras.name
-    elif edited is node:
+    name = edited.name
+    if name is None and edited is node:
         name = "its own output"
-    else:
-        name = (
-            f"the output of {made_by(edited)}"
-            if edited.op
-            else f"the leaf made in {describe(edited.code, edited.offset)},"
-        )
+    elif name is None:
+        name = f"the leaf made in {edited.line}," if edited.op is LEAF else f"the output of {edited}"
     return RuntimeError(
         f"data edited between forward and backward: {name} of shape {tuple(edited.shape)} was changed after "
-        f"{made_by(node)}, whose gradient needs the old value; edit after backward(), or work on a copy"
+        f"{node}, whose gradient needs the old value; edit after backward(), or work on a copy"
     )
 
 
-def made_by(node: Node) -> str:
-    return f"{node.op.name if node.op else 'a leaf'} ({describe(node.code, node.offset)})"
+# ---------------------------------------------------------------------------- gradients of gradients
 
 
 def _recorded(node: Node, op: Op, gradient: Traced) -> list[Any]:
-    """The same rules on tensors, so that they record themselves: kept arrays become tensors again."""
-    parents = node.parents
-    assert parents is not None
+    """The same rules on tensors, so that they record themselves: saved arrays become tensors again."""
+    parents = node.parents or ()
 
     def tensor(array: Any, source: Node | None) -> Any:
         if not hasattr(array, "dtype"):
@@ -196,7 +209,7 @@ def _recorded(node: Node, op: Op, gradient: Traced) -> list[Any]:
         made._data, made._node = array, source
         return made
 
-    sources = {} if op.variadic else {op.arguments[i]: parent for i, parent in zip(op.traced, parents)}
+    sources = {} if op.variadic else dict(node.inputs)
 
     def rebuilt(name: str, value: Any) -> Any:
         if name == "out":
@@ -205,35 +218,33 @@ def _recorded(node: Node, op: Op, gradient: Traced) -> list[Any]:
             return [tensor(array, parent) for array, parent in zip(value, parents)]
         return tensor(value, sources[name]) if name in sources else value
 
-    if op.reference is not None and op.joint is not None:
-        values = {name: rebuilt(name, node.kept[0][name]) for name in op.arguments}
-        inputs = [values[op.arguments[i]] for i in op.traced]
-        return _through_reference(op, values, inputs, gradient)
-    if op.joint is not None:
-        return op.pull(gradient, ({n: rebuilt(n, v) for n, v in node.kept[0].items()},), parents)
-    return [
-        None if parent is None else rule(gradient, *[rebuilt(n, v) for n, v in zip(need, values)])
-        for rule, need, values, parent in zip(op.rules, op.needs, node.kept, parents)
-    ]
+    if op.joint is None:
+        return [
+            None if parent is None else rule(gradient, *[rebuilt(n, v) for n, v in zip(need, values)])
+            for rule, need, values, parent in zip(op.rules, op.needs, node.residuals, parents)
+        ]
+    saved = {name: rebuilt(name, value) for name, value in node.saved.items()}
+    return op.pull(gradient, (saved,), parents) if op.reference is None else _through_reference(op, saved, gradient)
 
 
-def _through_reference(op: Op, values: dict[str, Any], inputs: list[Any], gradient: Traced) -> list[Any]:
+def _through_reference(op: Op, saved: dict[str, Any], gradient: Traced) -> list[Any]:
     """Backward of a fused operation as backward of its reference, recorded."""
     assert op.reference is not None
+    values = {name: saved[name] for name in op.arguments}
+    nodes = [x._node if isinstance(x, Traced) else None for x in (values[op.arguments[i]] for i in op.traced)]
     out = op.reference(**values)
-    found: list[Any] = [None] * len(inputs)
-    place = {x._node: i for i, x in enumerate(inputs) if isinstance(x, Traced) and x._node is not None}
-    if out._node is not None:
-        for step in walk({out._node: gradient}, retain=True, create_graph=True, until=frozenset(place)):
-            if step.node in place:
-                found[place[step.node]] = step.gradient
-    return found
+    if out._node is None:
+        return [None] * len(nodes)
+    ends = frozenset(node for node in nodes if node is not None)
+    found = gradients_at({out._node: gradient}, ends, retain=True, create_graph=True, until=ends)
+    return [None if node is None else found.get(node) for node in nodes]
 
 
-def _fitted(value: Any, parent: Node, node: Node, gradient: Any) -> Any:
+# ---------------------------------------------------------------------------- broadcasting, undone
+
+
+def _fitted(value: Any, parent: Node, op: Op, gradient: Any) -> Any:
     """A rule's result with the parent's shape and dtype: broadcast axes are summed out."""
-    op = node.op
-    assert op is not None
     if isinstance(gradient, Traced):
         with enable_grad():
             return _fit(value, parent, op)

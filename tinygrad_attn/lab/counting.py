@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autodiff.graph import Node
+from ..autodiff.graph import LEAF, Node
 from ..autodiff.tensor import Tensor
 
 
@@ -35,18 +35,17 @@ def count(out: Tensor) -> Count:
     operations = products = 0
     kept = {}
     for node in _nodes(out._node):
-        if node.op is None:
+        if node.op is LEAF:
             continue
         operations += _operations(node)
         products += node.op.name == "matmul"
-        for array in _arrays(node.kept):
+        for array in _arrays(node.residuals):
             owner = _owner(array)
             kept[id(owner)] = owner
     return Count(operations, sum(array.nbytes for array in kept.values()), products)
 
 
 def _operations(node: Node) -> int:
-    assert node.op is not None
     size = math.prod(node.shape)
     if node.op.views:
         return 0

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..autodiff.arrays import fresh
-from ..autodiff.mode import MODE, Mode, current
+from ..autodiff.mode import MODE, current
 from ..autodiff.tensor import Tensor
 
 
@@ -34,8 +34,7 @@ class Module:
         if not self._scope:
             return self.forward(*args, **kwargs)
         now = current()
-        path = f"{now.scope}.{self._scope}" if now.scope else self._scope
-        MODE.set(Mode(now.recording, path, now.watcher, now.draws, now))
+        MODE.set(now.but(scope=now.path(self._scope)))
         try:
             return self.forward(*args, **kwargs)
         finally:

@@ -47,7 +47,8 @@ class FlatParameters:
             if p._data is not view:
                 if p.dtype != view.dtype or type(p._data) is not type(view):
                     raise TypeError(
-                        f"an optimiser made for a parameter of {view.dtype} on {device_of(view)} found it of {p.dtype} on "
+                        f"an optimiser made for a parameter of {view.dtype} on {device_of(view)} found it of {p.dtype} "
+                        f"on "
                         f"{p.device}; move or cast the model first, then make the optimiser"
                     )
                 view[...] = p._data

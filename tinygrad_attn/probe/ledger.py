@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..autodiff.arrays import to_host
-from ..autodiff.graph import Node
-from ..autodiff.origin import describe
+from ..autodiff.graph import LEAF, Node
 from ..autodiff.tensor import Tensor
 from ..autodiff.walk import walk
 from ..show import Column
@@ -153,8 +152,8 @@ def _route(way: list[Edge], uses: dict[Node, list[Edge]]) -> Route:
         pulled = pull(edge.consumer, part, edge.position)[edge.position]
         part = part * 0 if pulled is None else pulled
     end = way[-1].consumer
-    operations = tuple(edge.consumer.op.name for edge in way if edge.consumer.op)
-    return Route(_name(way), Tensor(part), operations, describe(end.code, end.offset), last == 0)
+    operations = tuple(edge.consumer.op.name for edge in way if edge.consumer.op is not LEAF)
+    return Route(_name(way), Tensor(part), operations, end.line, last == 0)
 
 
 _OF_ATTENTION = {("scores", "x"): "q", ("scores", "y"): "k", ("mix", "x"): "weights", ("mix", "y"): "v"}
@@ -168,8 +167,7 @@ def _name(way: list[Edge]) -> str:
     if (step, argument) in _OF_ATTENTION:
         return ".".join(filter(None, (path, _OF_ATTENTION[step, argument])))
     first = way[0].consumer
-    assert first.op is not None
-    if end.op is not None and end.op.name == "fused":
+    if end.op.name == "fused":
         return ".".join(filter(None, (end.scope, argument)))
     if first is end and first.op.name == "add":
         return "residual"

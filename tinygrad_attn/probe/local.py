@@ -11,7 +11,6 @@ import numpy as np
 
 from ..autodiff.arrays import module_of, to_host
 from ..autodiff.graph import Node, Traced
-from ..autodiff.origin import describe
 from ..autodiff.walk import Step, sum_to, walk
 
 
@@ -56,27 +55,19 @@ def between(order: list[Node], node: Node) -> set[Node]:
 
 def every_step(root: Node, seed: Any) -> Iterator[Step]:
     """The steps of backward from `root`, each an object of its own (``walk`` fills one anew)."""
-    for step in walk({root: seed}, retain=True):
-        kept = Step()
-        kept.node, kept.gradient, kept.contributions = step.node, step.gradient, list(step.contributions)
-        yield kept
+    return walk({root: seed}, retain=True)
 
 
 def kept_by_name(node: Node) -> dict[str, Any]:
     """What the rules asked to keep, each name once."""
-    op = node.op
-    if op is None:
-        return {}
-    if op.joint is not None:
-        return dict(node.kept[0])
-    return {name: value for need, values in zip(op.needs, node.kept) for name, value in zip(need, values or ())}
+    return node.saved
 
 
 def pull(node: Node, gradient: Any, position: int | None = None, kept: Any = None) -> list[Any]:
     """What the node's rules make of `gradient`, one contribution per parent (None where none flows), in the
     shape of the parent and the dtype that the rule gives.  position: only that parent's."""
-    op, parents, kept = node.op, node.parents, node.kept if kept is None else kept
-    if op is None or parents is None:
+    op, parents, kept = node.op, node.parents, node.residuals if kept is None else kept
+    if parents is None:
         return []
     wanted = tuple(parent is not None and position in (None, i) for i, parent in enumerate(parents))
     if op.joint is None:
@@ -91,12 +82,7 @@ def pull(node: Node, gradient: Any, position: int | None = None, kept: Any = Non
 
 def argument_names(node: Node) -> list[str]:
     """The name of each parent in the operation: ``["x", "y"]``, ``["tensors[0]", "tensors[1]"]``."""
-    op = node.op
-    if op is None:
-        return []
-    if op.variadic:
-        return [f"{op.arguments[0]}[{i}]" for i in range(len(node.parents or ()))]
-    return [op.arguments[i] for i in op.traced]
+    return [name for name, _ in node.inputs]
 
 
 def jacobian(node: Node, position: int) -> np.ndarray:
@@ -118,7 +104,7 @@ def jacobian(node: Node, position: int) -> np.ndarray:
 
 def array_like(node: Node) -> Any:
     """The array module that the node computes on, read off what it kept (NumPy when it kept no array)."""
-    for part in node.kept:
+    for part in node.residuals:
         for value in () if part is None else part.values() if isinstance(part, dict) else part:
             if hasattr(value, "dtype") and value.ndim:
                 return module_of(value)
@@ -127,9 +113,9 @@ def array_like(node: Node) -> Any:
 
 def called(node: Node) -> str | None:
     """The name that the tensor of this node was given."""
-    return node.extras.name if node.extras is not None else None
+    return node.name
 
 
 def made(node: Node) -> str:
     """``matmul (model.py:12: scores = q @ k.mT)``"""
-    return f"{node.op.name if node.op else 'a leaf'} ({describe(node.code, node.offset)})"
+    return str(node)

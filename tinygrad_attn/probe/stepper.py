@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.arrays import module_of, to_host
-from ..autodiff.graph import Node
-from ..autodiff.origin import describe
+from ..autodiff.graph import LEAF, Node
 from ..autodiff.tensor import Tensor
 from ..autodiff.walk import Step
 from ..nn.module import Module
@@ -95,10 +94,7 @@ class Stepper:
         Errors: KeyError when none does."""
         count = len(self)
         after = [(self.place + i) % count for i in range(1, count + 1)]
-        for looked_at in (
-            lambda n: f"{self._label(n)} {self._operation(n)} {n.scope}",
-            lambda n: describe(n.code, n.offset),
-        ):
+        for looked_at in (lambda n: f"{self._label(n)} {self._operation(n)} {n.scope}", lambda n: n.line):
             for place in after:
                 if text in looked_at(self._done[place].node):
                     return self.go(place)
@@ -122,7 +118,7 @@ class Stepper:
             self._label(node),
             self._operation(node),
             node.scope,
-            describe(node.code, node.offset),
+            node.line,
             formulas(op) if op is not None else [],
             helpers(op) if op is not None else [],
             to_host(step.gradient),
@@ -162,10 +158,10 @@ class Stepper:
 
     def _label(self, node: Node) -> str:
         name = called(node) or self._names.get(node)
-        return name or (node.op.name if node.op is not None else f"leaf {tuple(node.shape)}")
+        return name or (f"leaf {tuple(node.shape)}" if node.op is LEAF else node.op.name)
 
     def _operation(self, node: Node) -> str:
-        return f"{node.op.name if node.op is not None else 'leaf'} {tuple(node.shape)}"
+        return f"{node.op.name} {tuple(node.shape)}"
 
     def __str__(self) -> str:
         return str(self.moment)

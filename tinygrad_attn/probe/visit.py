@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.arrays import to_host
+from ..autodiff.graph import LEAF
 from ..autodiff.ops.softmax import softmax
 from ..autodiff.tensor import Tensor
 from .small import Spread, kinds_of_zero, log_softmax_gradient, row_norms, spread
@@ -44,7 +45,7 @@ class Visit:
     __slots__ = ("path", "data", "gradient", "wants", "line", "passage", "heads", "number")
 
     def __init__(self, path: str, tensor: Any, passage: Passage, heads: int | None, number: int, line: str) -> None:
-        leaf = tensor._node is None or tensor._node.op is None
+        leaf = tensor._node is None or tensor._node.op is LEAF
         self.path, self.data = path, tensor._data.copy() if leaf else tensor._data
         self.gradient: Any = None
         self.wants, self.line = tensor._node is not None, line

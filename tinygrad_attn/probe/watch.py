@@ -133,7 +133,7 @@ def _keeping_each(path: str, parameter: Tensor, visits: list[Visit]) -> Callable
 def _made_at(tensor: Tensor) -> str:
     node = tensor._node
     if node is not None:
-        return describe(node.code, node.offset)
+        return node.line
     import sys
 
     return describe(*calling_line(sys._getframe(2)))

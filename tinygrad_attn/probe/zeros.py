@@ -60,7 +60,7 @@ def _wide(order: list[Node], seed: Any, wanted: set[Node]) -> dict[Node, Any]:
         if node in wanted:
             found[node] = gradient + lost
         with np.errstate(all="ignore"):
-            fused = node.op is not None and node.op.name == "fused"
+            fused = node.op.name == "fused"
             contributions = (_through_reference if fused else _through_rules)(node, gradient + lost)
             for parent, contribution in zip(node.parents or (), contributions):
                 if parent is not None and contribution is not None:
@@ -77,7 +77,7 @@ def _through_rules(node: Node, gradient: Any) -> list[Any]:
 
 def _through_reference(node: Node, gradient: Any) -> list[Any]:
     """Fused attention: its explicit form, made again in float64, where each weight and mask is seen."""
-    op, kept = node.op, node.kept[0]
+    op, kept = node.op, node.residuals[0]
     assert op is not None and op.reference is not None and node.parents is not None
     values = {name: kept[name] for name in op.arguments}
     inputs: list[Tensor | None] = []
@@ -102,10 +102,10 @@ def _wide_kept(node: Node) -> Any:
     def each(values: Any) -> Any:
         return tuple(wide(v) if not isinstance(v, tuple) else tuple(wide(u) for u in v) for v in values)
 
-    if node.op is not None and node.op.joint is not None:
-        return tuple(dict(zip(part, each(part.values()))) for part in node.kept)
-    kept = tuple(None if part is None else each(part) for part in node.kept)
-    if node.op is not None and node.op.name == "softmax" and kept[0] is not None:
+    if node.op.joint is not None:
+        return tuple(dict(zip(part, each(part.values()))) for part in node.residuals)
+    kept = tuple(None if part is None else each(part) for part in node.residuals)
+    if node.op.name == "softmax" and kept[0] is not None:
         p, *rest = kept[0]
         kept = ((_lifted(p, (node.parents or (None,))[0]), *rest),)
     return kept
@@ -115,8 +115,8 @@ def _lifted(p: Any, masked: Node | None) -> Any:
     """Weights whose zeros are lifted, except where the operation before softmax was a mask."""
     module = module_of(p)
     hidden = False
-    if masked is not None and masked.op is not None and masked.op.name == "masked_fill" and masked.kept[0]:
-        hidden = module.asarray(masked.kept[0][masked.op.needs[0].index("mask")]).astype(bool)
+    if masked is not None and masked.op.name == "masked_fill" and masked.residuals[0]:
+        hidden = module.asarray(masked.residuals[0][masked.op.needs[0].index("mask")]).astype(bool)
     return module.where((p == 0) & ~module.asarray(hidden), _LIFT, p)
 
 

@@ -1,7 +1,4 @@
-"""Which operation made the first NaN or Inf?  One more pass that looks at every value.
-
-Every result has the class of its inputs, so parameters of a watching class make the whole forward pass
-watch itself.  Ordinary training pays nothing."""
+"""Which operation made the first NaN or Inf?  One more pass that looks at every value."""
 
 from __future__ import annotations
 
@@ -11,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.arrays import module_of
-from ..autodiff.graph import Node, Traced
-from ..autodiff.mode import drawing
+from ..autodiff.graph import LEAF, Node, Traced
+from ..autodiff.mode import drawing, listening
 from ..autodiff.ops.loss import cross_entropy
-from ..autodiff.tensor import Tensor
 from ..autodiff.walk import walk
 from ..nn.module import Module
 
@@ -24,26 +20,16 @@ def first_bad(model: Module, tokens: Any, targets: Any, draws: Callable[[], Any]
     for name, parameter in model.named_parameters():
         if not _finite(parameter._data):
             return f"the parameter {name} is not finite"
-    seen: list[Any] = []
+    bad: list[Any] = []
 
-    def note(self: Any, array: Any) -> None:
-        slot.__set__(self, array)
-        if not seen and not _finite(array):
-            seen.append(self)
+    def heard(what: Any, given: Any, out: Any, frame: Any) -> None:
+        if not bad and isinstance(out, Traced) and not _finite(out._data):
+            bad.append(out)
 
-    slot: Any = Traced.__dict__["_data"]
-    watching: Any = type("Watching", (Tensor,), {"__slots__": (), "_data": property(slot.__get__, note)})
-    parameters = model.parameters()
-    try:
-        for parameter in parameters:
-            parameter.__class__ = watching
-        with drawing(draws), np.errstate(all="ignore"):
-            loss = cross_entropy(model(tokens), targets)
-    finally:
-        for parameter in parameters:
-            parameter.__class__ = Tensor
-    if seen:
-        return f"the first value that is not finite is the result of {_called(seen[0]._node)}"
+    with drawing(draws), listening(heard), np.errstate(all="ignore"):
+        loss = cross_entropy(model(tokens), targets)
+    if bad:
+        return f"the first value that is not finite is the result of {_called(bad[0]._node)}"
     ones = module_of(loss._data).ones_like(loss._data)
     with np.errstate(all="ignore"):
         for step in walk({loss._node: ones}):
@@ -54,7 +40,7 @@ def first_bad(model: Module, tokens: Any, targets: Any, draws: Callable[[], Any]
 
 def _called(node: Node) -> str:
     """An operation and the module that it ran in: ``matmul in blocks.0.mlp.down``."""
-    return (node.op.name if node.op else "a parameter") + (f" in {node.scope}" if node.scope else "")
+    return ("a parameter" if node.op is LEAF else node.op.name) + (f" in {node.scope}" if node.scope else "")
 
 
 def _finite(array: Any) -> bool:

@@ -165,7 +165,7 @@ def test_nothing_shares_memory_with_a_gradient(row: Row, create_graph: bool) -> 
     seed = ta.Tensor(weights(out))
     out.backward(seed, retain_graph=True, create_graph=create_graph)
     grads = [x.grad._data for x in leaves]
-    others = [seed._data, out._data, *[x._data for x in leaves], *all_arrays(out._node.kept)]
+    others = [seed._data, out._data, *[x._data for x in leaves], *all_arrays(out._node.residuals)]
     for i, g in enumerate(grads):
         assert not any(np.shares_memory(g, other) for other in grads[:i] + others)
 

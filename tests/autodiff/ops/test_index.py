@@ -150,4 +150,4 @@ def test_the_users_index_may_be_filled_anew_before_backward(call: Any, arrays: l
 def test_only_the_shape_of_x_is_kept() -> None:
     x = ta.Tensor(np.ones((3, 4)), True)
     for y in (x[1:], x[[0, 0]], ta.take_along_axis(x, np.zeros((3, 1), int)), ta.embedding(x, [1])):
-        assert not any(np.shares_memory(kept, x._data) for kept in y._node.kept[0] if isinstance(kept, np.ndarray))
+        assert not any(np.shares_memory(kept, x._data) for kept in y._node.residuals[0] if isinstance(kept, np.ndarray))

@@ -149,10 +149,10 @@ def _dead(site: Site) -> Iterator[Finding]:
 
 def _losses(case: Case) -> Iterator[Finding]:
     for node in case.order:
-        if node.op is None or node.op.name != "cross_entropy":
+        if node.op.name != "cross_entropy":
             continue
         logits = (node.parents or (None,))[0]
-        if logits is not None and logits.op is not None and logits.op.name == "softmax":
+        if logits is not None and logits.op.name == "softmax":
             yield Finding(
                 "softmax before cross_entropy",
                 line_of(node),

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...autodiff.arrays import module_of, to_host
-from ...autodiff.graph import Node
+from ...autodiff.graph import LEAF, Node
 from ...autodiff.tensor import Tensor
 from ...autodiff.walk import Step
 from ...nn.module import Module
-from ..local import argument_names, called, every_step, ordered
+from ..local import argument_names, every_step, ordered
 from ..trace import Event
 
 
@@ -62,7 +62,7 @@ class Case:
         """A node's array: from the trace, else from what it or its consumers kept."""
         for node in self.order:
             op = node.op
-            for need, kept in zip(op.needs if op else (), node.kept):
+            for need, kept in zip(op.needs if op else (), node.residuals):
                 pairs = kept.items() if isinstance(kept, dict) else zip(need, kept or ())
                 sources = {} if op is None or op.variadic else dict(zip(argument_names(node), node.parents or ()))
                 for name, value in pairs:
@@ -76,9 +76,7 @@ class Case:
     def label(self, node: Node) -> str:
         """A name for messages: the parameter's, the given one, else the operation's."""
         return (
-            self.names.get(node)
-            or called(node)
-            or (node.op.name if node.op else f"a leaf of shape {tuple(node.shape)}")
+            self.names.get(node) or node.name or (f"a leaf of shape {node.shape}" if node.op is LEAF else node.op.name)
         )
 
 

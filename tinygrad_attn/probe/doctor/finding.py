@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...autodiff.graph import Node
-from ...autodiff.origin import describe
 from ...show import Column
 from ...show.page import ProbeTable
 
@@ -49,7 +48,7 @@ class Report(list[Finding]):
 
 
 def line_of(node: Node) -> str:
-    return describe(node.code, node.offset)
+    return node.line
 
 
 def joined(names: list[str], most: int = 6) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autodiff.arrays import to_host
-from ...autodiff.graph import Node
+from ...autodiff.graph import LEAF, Node
 from ..local import between
 from .evidence import Case
 from .finding import Finding, first_index, joined, line_of
@@ -57,9 +57,9 @@ def _forward(case: Case) -> Finding | None:
     """The first operation whose result is broken although what it got was not; or the data that came in broken."""
     if case.events is None:
         return _forward_from_graph(case)
-    known = {id(event.out) for event in case.events if event.op is not None}
+    known = {id(event.out) for event in case.events if event.op is not LEAF}
     for event in case.events:
-        if event.op is None or event.op.name in _SETS_INFINITY:
+        if event.op.name in _SETS_INFINITY:
             continue
         arrays = [getattr(x, "_data", x) for x in event.inputs]
         out = event.out._data
@@ -85,8 +85,8 @@ def _forward_from_graph(case: Case) -> Finding | None:
     """The same from the arrays that the graph happens to know."""
     for node in reversed(case.order):
         value = case.values.get(node)
-        if value is None or node.op is None or node.op.name in _SETS_INFINITY or not _broken(value).any():
-            if value is None or node.op is not None or not _broken(value).any():
+        if value is None or node.op.name in _SETS_INFINITY or not _broken(value).any():
+            if value is None or node.op is not LEAF or not _broken(value).any():
                 continue
             return _found(
                 line_of(node), f"{case.label(node)} holds {_worst(value)} at {first_index(_broken(value))}", "data"
@@ -130,7 +130,7 @@ def _finite_step(step: Any) -> bool:
 def _backward(case: Case, place: int) -> Finding:
     step = case.steps[place]
     node = step.node
-    name = node.op.name if node.op else "a leaf"
+    name = "a leaf" if node.op is LEAF else node.op.name
     bad = [
         (i, to_host(c)) for i, c in enumerate(step.contributions) if c is not None and not np.isfinite(to_host(c)).all()
     ]
@@ -140,7 +140,6 @@ def _backward(case: Case, place: int) -> Finding:
         )
     position, array = bad[0]
     index = first_index(~np.isfinite(array))
-    assert node.op is not None
     argument = node.op.arguments[0 if node.op.variadic else node.op.traced[position]]
     return Finding(
         "NaN or inf in backward",
@@ -157,9 +156,9 @@ def _backward(case: Case, place: int) -> Finding:
 def _singular_entries(node: Node) -> np.ndarray | None:
     """Where the operation has no derivative, from what its rule kept; None where it has one everywhere."""
     op = node.op
-    if op is None or op.joint is not None:
+    if op is LEAF or op.joint is not None:
         return None
-    kept = {name: value for need, values in zip(op.needs, node.kept) for name, value in zip(need, values or ())}
+    kept = {name: value for need, values in zip(op.needs, node.residuals) for name, value in zip(need, values or ())}
     with np.errstate(all="ignore"):
         if op.name in ("log", "log1p") and "x" in kept:
             return to_host(kept["x"]) <= (0 if op.name == "log" else -1)
@@ -183,7 +182,7 @@ def _singular(case: Case) -> Iterator[Finding]:
         touched = np.broadcast_to(bad, gradient.shape) if bad.ndim <= gradient.ndim else bad
         touched = touched & (gradient != 0) if touched.shape == gradient.shape else touched
         if touched.any():
-            name = step.node.op.name if step.node.op else ""
+            name = step.node.op.name
             yield Finding(
                 "singular point",
                 line_of(step.node),
@@ -202,14 +201,14 @@ def _all_zero(case: Case) -> Iterator[Finding]:
     groups: dict[Node, list[str]] = {}
     for name, p in case.params:
         node = getattr(p, "_node", None)
-        if node is None or node.op is not None:
+        if node is None or node.op is not LEAF:
             continue
         gradient = case.gradients.get(node)
         if gradient is None or not p.size or (to_host(gradient) != 0).any():
             continue
         groups.setdefault(_where_zero(case, node), []).append(name)
     for culprit, names in groups.items():
-        op = culprit.op.name if culprit.op else "the leaf"
+        op = "the leaf" if culprit.op is LEAF else culprit.op.name
         yield Finding(
             "gradient exactly 0",
             line_of(culprit),
@@ -251,7 +250,7 @@ def _why_zero(op: str) -> str:
 
 def _wide(case: Case) -> Iterator[Finding]:
     """float64 where the parameters are float32: twice the memory and half the speed, unasked."""
-    leaves = [(name, p) for name, p in case.params if getattr(p, "_node", None) is not None and p._node.op is None]
+    leaves = [(name, p) for name, p in case.params if getattr(p, "_node", None) is not None and p._node.op is LEAF]
     narrow = [name for name, p in leaves if p.dtype != np.float64]
     if not leaves or not narrow:
         return
@@ -265,7 +264,7 @@ def _wide(case: Case) -> Iterator[Finding]:
         yield Finding("float64", line_of(wide[0][1]._node), what, why, change)
         return
     for node in reversed(case.order):
-        if node.op is not None and node.dtype == np.float64:
+        if node.op is not LEAF and node.dtype == np.float64:
             what = f"{node.op.name} gives float64, though the parameters are {leaves[0][1].dtype}: another operand is float64"
             yield Finding("float64", line_of(node), what, why, change)
             return

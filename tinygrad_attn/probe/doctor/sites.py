@@ -61,16 +61,16 @@ class Site:
 def sites(case: Case) -> Iterator[Site]:
     """Every attention that the loss depends on, in forward order."""
     for node in reversed(case.order):
-        if node.op is not None and node.op.name == "fused":
+        if node.op.name == "fused":
             yield _fused(case, node)
-        elif node.op is not None and node.op.name == "softmax" and node.kept[0] is not None and _is_mixed(case, node):
+        elif node.op.name == "softmax" and node.residuals[0] is not None and _is_mixed(case, node):
             yield _explicit(case, node)
 
 
 def _is_mixed(case: Case, node: Node) -> bool:
     """Is this softmax multiplied with values (weights @ v), possibly after dropout or a mask?"""
     for consumer, argument in case.consumers.get(node, ()):
-        name = consumer.op.name if consumer.op else ""
+        name = consumer.op.name
         if (name == "matmul" and argument == "x") or name == "einsum":
             return True
         if name in ("mul", "masked_fill", "astype", "where", "div") and _is_mixed(case, consumer):
@@ -85,7 +85,7 @@ def _explicit(case: Case, node: Node) -> Site:
     axis = int(kept["axis"])
     site.axis = axis if axis < 0 else axis - weights.ndim
     above = (node.parents or (None,))[0]
-    while above is not None and above.op is not None and above.op.name in _PASSES:
+    while above is not None and above.op.name in _PASSES:
         _read_step(site, above)
         flowing = [parent for parent in above.parents or () if parent is not None]
         if len(flowing) > 1:  # a learned bias or temperature: follow the larger one, forget the scale if it multiplies
@@ -104,7 +104,7 @@ def _explicit(case: Case, node: Node) -> Site:
 
 def _contracted(node: Node) -> int | None:
     """The length that a product of queries and keys sums over; None for another operation."""
-    got, name = kept_by_name(node), node.op.name if node.op else ""
+    got, name = kept_by_name(node), node.op.name
     if name == "matmul":
         shape = got.get("x_shape", getattr(got.get("x"), "shape", ()))
         return int(shape[-1]) if shape else None
@@ -117,7 +117,7 @@ def _contracted(node: Node) -> int | None:
 
 def _read_step(site: Site, node: Node) -> None:
     """What one operation between scores and softmax does: scale or mask."""
-    kept, name = kept_by_name(node), node.op.name if node.op else ""
+    kept, name = kept_by_name(node), node.op.name
     if name == "masked_fill":
         mask = np.asarray(to_host(kept["mask"])).astype(bool)
         if not (site.weights[np.broadcast_to(mask, site.weights.shape)] > 0).any():  # what was filled in left no weight
@@ -144,7 +144,7 @@ def _add_mask(site: Site, keep: np.ndarray, node: Node) -> None:
 def _masked_after(case: Case, node: Node, weights: np.ndarray) -> tuple[int, str] | None:
     """Weights that a mask set to 0 after softmax: (how many, line)."""
     for consumer, _ in case.consumers.get(node, ()):
-        kept, name = kept_by_name(consumer), consumer.op.name if consumer.op else ""
+        kept, name = kept_by_name(consumer), consumer.op.name
         hidden = None
         if name == "masked_fill":
             hidden = np.asarray(to_host(kept["mask"])).astype(bool)
@@ -160,7 +160,7 @@ def _masked_after(case: Case, node: Node, weights: np.ndarray) -> tuple[int, str
 
 def _fused(case: Case, node: Node) -> Site:
     """The weights of a fused node, made again from what it kept."""
-    kept = node.kept[0]
+    kept = node.residuals[0]
     q, k = (to_host(kept[name]).astype(np.float64) for name in ("q", "k"))
     keep, bias, offset = kept.get("keep"), kept.get("bias"), kept.get("offset")
     with np.errstate(all="ignore"):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autodiff.arrays import to_host
+from ...autodiff.graph import LEAF
 from ...autodiff.tensor import Tensor
 from ..trace import Event, same_memory
 from .evidence import Case
@@ -44,7 +45,7 @@ def _failed(case: Case) -> Finding:
                 return Finding(
                     "edited data",
                     line_of(node),
-                    f"{case.label(parent)} was changed after {node.op.name if node.op else 'it'} had used it, before backward",
+                    f"{case.label(parent)} was changed after {node.op.name} had used it, before backward",
                     "the rule needs the old values; backward refuses",
                     "update parameters after backward(), under ta.no_grad()",
                 )
@@ -59,7 +60,7 @@ def _not_parameters(case: Case) -> Iterator[Finding]:
             yield Finding(
                 "not a tensor", name, f"{name} is a {type(p).__name__}", "it has no gradient", "make it a ta.Tensor"
             )
-        elif p._node is not None and p._node.op is not None:
+        elif p._node is not None and p._node.op is not LEAF:
             yield Finding(
                 "not a leaf",
                 line_of(p._node),
@@ -101,7 +102,7 @@ def _unreached(case: Case) -> Iterator[Finding]:
     if case.loss._node is None:
         return
     reached = set(case.order)
-    lost = [(n, p) for n, p in case.params if isinstance(p, Tensor) and p._node is not None and p._node.op is None]
+    lost = [(n, p) for n, p in case.params if isinstance(p, Tensor) and p._node is not None and p._node.op is LEAF]
     lost = [(name, p) for name, p in lost if p._node not in reached]
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name, p in lost:
@@ -140,10 +141,10 @@ def _followers(case: Case, starts: list[Any]) -> Iterator[tuple[Event, bool]]:
                 taped.add(id(event.out))
                 yield event, False
             elif (
-                event.op is not None
+                event.op is not LEAF
                 or event.how != "Tensor(...)"
                 or event.out._node is None
-                or event.out._node.op is None
+                or event.out._node.op is LEAF
             ):
                 yield event, True
 
@@ -170,9 +171,9 @@ def _last_use(case: Case, p: Tensor) -> Event | None:
 def _remedy(cut: Event | None) -> str:
     if cut is None:
         return "look for detach(), .data, .numpy() or ta.Tensor(...) there; give the doctor a function to find the operation"
-    if cut.op is not None and cut.out.dtype.kind != "f":
+    if cut.op is not LEAF and cut.out.dtype.kind != "f":
         return f"{cut.how} makes integers, which have no gradient: keep floats"
-    if cut.op is not None:
+    if cut.op is not LEAF:
         return "it ran under ta.no_grad(): move it out of that block"
     return f"leave {cut.how} out: compute with the tensor itself"
 
@@ -186,9 +187,9 @@ def _constants(case: Case) -> list[tuple[str, str]]:
     found = []
     for node in case.order:
         op = node.op
-        if op is None or op.joint is not None or op.name in ("masked_fill", "where"):
+        if op is LEAF or op.joint is not None or op.name in ("masked_fill", "where"):
             continue
-        for argument, need, kept in zip((op.arguments[i] for i in op.traced), op.needs, node.kept):
+        for argument, need, kept in zip((op.arguments[i] for i in op.traced), op.needs, node.residuals):
             for name, value in zip(need, kept or ()):
                 other = [
                     i for i, t in enumerate(op.traced) if op.arguments[t] == name and (node.parents or ())[i] is None
@@ -202,7 +203,7 @@ def _forgotten_leaves(case: Case) -> Iterator[Finding]:
     """Leaves made in an __init__ that get a gradient but are no parameters of the Module: private, or hidden in an object."""
     known = set(case.names)
     for node in case.order if case.is_module else ():
-        if node.op is None and node not in known and node.code.co_name == "__init__":
+        if node.op is LEAF and node not in known and node.code.co_name == "__init__":
             yield Finding(
                 "not among the parameters",
                 line_of(node),
@@ -219,7 +220,7 @@ def _optimisers(case: Case) -> Iterator[Finding]:
     for optimizer in case.optimizers:
         for p in optimizer.params:
             stepped[id(p)] = stepped.get(id(p), 0) + 1
-    leaves = [(n, p) for n, p in case.params if isinstance(p, Tensor) and p._node is not None and p._node.op is None]
+    leaves = [(n, p) for n, p in case.params if isinstance(p, Tensor) and p._node is not None and p._node.op is LEAF]
     twice = [(n, p) for n, p in leaves if stepped.get(id(p), 0) > 1]
     never = [(n, p) for n, p in leaves if id(p) not in stepped]
     if twice:
