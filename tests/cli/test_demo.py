@@ -43,12 +43,13 @@ def test_output_in_a_pipe_is_plain_and_keeps_to_the_width(demo):
 def test_it_says_what_was_learned_and_what_vanished(demo):
     printed, _ = demo
     for text in ("out [1]", "100% of 1,024", "position 6", "masked", "dL/dS", "1/sqrt(d_k)", "summary.json"):
-        assert text in printed or text in printed.replace("\n", "")  # a long path is broken at the width
+        lines = " ".join(printed.split()), printed.replace("\n", "")  # a long path is broken at the width
+        assert any(text in line for line in lines)
 
 
 def test_without_matplotlib_one_line_says_how_to_get_the_pictures(demo):
     printed, out = demo
-    assert "pip install matplotlib" in printed and "[viz]" in printed
+    assert "a picture needs matplotlib" in printed and "pip install 'tinygrad_attn[viz]'" in " ".join(printed.split())
     assert sorted(path.name for path in out.iterdir()) == ["row7.csv", "summary.json", "trace.csv", "vanishing.csv"]
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from tinygrad_attn.cli.attend import drawn
 from tinygrad_attn.cli.main import main
 from tinygrad_attn.cli.output import progress
+from tinygrad_attn.show.matrix import matrix_text
 from tinygrad_attn.show.table import Table
 
 
@@ -28,7 +28,7 @@ def test_a_terminal_without_letters_for_it_is_no_reason_to_stop(tmp_path: Path) 
 
 
 def test_maps_of_wide_letters_keep_their_columns() -> None:
-    first, second = drawn(np.array([[1.0, 0.0], [0.0, 1.0]]), ["é", "😀"])
+    first, second = matrix_text(np.array([[1.0, 0.0], [0.0, 1.0]]), ["é", "😀"])
     assert first == " é ██" and second == "😀   ██"  # an emoji takes two cells
 
 

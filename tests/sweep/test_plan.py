@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tinygrad_attn.cli.main import main
+from tinygrad_attn.files.errors import UserError
 from tinygrad_attn.sweep.kinds import KINDS, keys_of
 from tinygrad_attn.sweep.plan import Plan, PlanError, plan, read
 from tinygrad_attn.sweep.run import kept, work
-from tinygrad_attn.sweep.store import Store, StoreError, summary
+from tinygrad_attn.sweep.store import Store, summary
 from tinygrad_attn.train.settings import Settings
 
 SMALL = {"run": "gradients", "seeds": 2, "fixed": {"rows": 64}, "grid": {"d_k": [4, 16], "scale": [True, False]}}
@@ -173,7 +174,7 @@ def test_two_sweeps_in_one_folder(
     swept: tuple[Plan, Store], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, store = swept
-    with store.locked(), pytest.raises(StoreError, match="another sweep is writing here"), Store(store.path).locked():
+    with store.locked(), pytest.raises(UserError, match="another sweep is writing here"), Store(store.path).locked():
         pass
     (tmp_path / "file").write_text("")
     path = tmp_path / "a.toml"

@@ -222,7 +222,7 @@ class Tensor(Operators):
         return ", ".join(part for part in parts if part) + ")"
 
     def _repr_html_(self) -> str:
-        from ..show.notebook import array_html
+        from ..show.matrix import array_html
 
         return array_html(to_host(self._data), self.name or "Tensor")
 

@@ -16,9 +16,10 @@ from .. import __version__
 from ..lab.reading import SENTENCE, Reading, reading, row7_table, trace_table
 from ..lab.vanishing import EXPLANATION, Sample, vanishing
 from ..lab.vanishing import table as vanishing_table
-from ..show.table import Table, percent
+from ..show.numbers import percent
+from ..show.table import Table
 from ..tasks.reader import STEPS
-from .output import console, folder, progress
+from .output import can_draw, console, folder, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,12 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     for name, table in tables.items():
         table.to_csv(out / f"{name}.csv")
-    pictures, excuse = _pictures(out, found, samples)
-
     screen.print(f"\nWritten to {out}", style="bold")
-    screen.print(" ".join(written + pictures))
-    if excuse:
-        screen.print(excuse)
+    screen.print(" ".join(written + _pictures(screen, out, found, samples)))
     screen.print(f"Seed {arguments.seed}; {time.perf_counter() - started:.0f} s.", style="dim")
     return 0
 
@@ -88,18 +85,16 @@ def _vanish(screen: Console, seed: int) -> list[Sample]:
     return samples
 
 
-def _pictures(out: Path, found: Reading, samples: list[Sample]) -> tuple[list[str], str]:
-    """The names of the pictures, and what to say where there are none."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        return [], "No pictures without matplotlib: pip install matplotlib, or this package with [viz]."
+def _pictures(screen: Console, out: Path, found: Reading, samples: list[Sample]) -> list[str]:
+    """The names of the pictures."""
+    if not can_draw(screen):
+        return []
     from ..show.pictures import attention_picture, gradient_picture
 
     attention_picture(found.weights, SENTENCE.split(), found.answer).savefig(out / "attention.png")
     norms = {(s.d_k, s.scaled): s.score_gradient.ravel() for s in samples}
     gradient_picture(norms).savefig(out / "gradient_flow.png")
-    return ["attention.png", "gradient_flow.png"], ""
+    return ["attention.png", "gradient_flow.png"]
 
 
 def _summary(seed: int, found: Reading, vanished: Table) -> dict[str, Any]:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from .. import probe
-from ..show.page import page, table_html
+from ..files.errors import as_user_error
+from ..show.page import page
 from . import shared_arguments as question
-from .main import CommandError
 from .output import console
 
 
@@ -23,20 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     model, loss = question.asked(arguments)
     recorder = probe.Recorder(model, every=1, on_alarm=lambda alarm: None)
-    try:
-        with recorder.at(0), probe.watch(model, *arguments.names) as seen:
-            loss().backward()
-    except (KeyError, RuntimeError) as error:
-        raise CommandError(str(error.args[0])) from error
+    with as_user_error(KeyError, RuntimeError), recorder.at(0), probe.watch(model, *arguments.names) as seen:
+        loss().backward()
     tables = [seen.table(), recorder.table(), probe.lens(model).table()]
     screen = console()
     for table in tables:
         screen.print(table)
         screen.print()
     if arguments.out is not None:
-        try:
-            arguments.out.write_text(page("Inside the run", "".join(map(table_html, tables))), encoding="utf-8")
-        except OSError as error:
-            raise CommandError(f"cannot write {arguments.out}: {error.strerror or error}") from error
+        body = "".join(table.to_html() for table in tables)
+        with as_user_error(OSError, doing=f"cannot write {arguments.out}"):
+            arguments.out.write_text(page("Inside the run", body), encoding="utf-8")
         screen.print(f"Written to {arguments.out}")
     return 0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ..files.errors import UserError
 from ..lab.catalogue import EXPERIMENTS, experiment
 from ..lab.words import LANGUAGES, speaker
-from .main import CommandError
 from .output import console, folder, progress
 
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     names = list(EXPERIMENTS) if arguments.name == "all" else [arguments.name]
     if names[0] not in EXPERIMENTS:
-        raise CommandError(f"no experiment {names[0]!r}; choose one of: {', '.join(EXPERIMENTS)}, all")
+        raise UserError(f"no experiment {names[0]!r}; choose one of: {', '.join(EXPERIMENTS)}, all")
     out = None if arguments.out is None else folder(arguments.out)
     started = time.perf_counter()
     for name in names:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import __version__
+from ..files.errors import UserError
 
 
 class Command(NamedTuple):
@@ -36,10 +37,6 @@ COMMANDS = {
     "lab": Command("lab", "experiments that answer one question each; without a name: the list"),
     "sweep": Command("sweep", "a grid of experiments or trainings on a Dask cluster"),
 }
-
-
-class CommandError(Exception):
-    """Something the user can put right: printed as one line, exit code 2."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = int(arguments.run(arguments) or 0)
         sys.stdout.flush()
         return code
-    except CommandError as error:
+    except UserError as error:
         print(f"tinygrad-attn {arguments.command}: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # `tinygrad-attn demo | head`: nobody reads on, and Python must not complain at exit

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .main import CommandError
+from ..files.errors import UserError, as_user_error, needs
 
 
 def console(quiet: bool = False, plain: bool = False) -> Console:
@@ -60,12 +60,18 @@ class _Bar(Progress):
 def folder(path: Path) -> Path:
     """`path` as a folder that can be written to, made if need be.
 
-    Errors: CommandError that says why it cannot (before any work is lost)."""
-    try:
+    Errors: UserError that says why it cannot (before any work is lost)."""
+    with as_user_error(OSError, doing=f"cannot write to {path}", remedy="choose another folder with --out"):
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:
-        raise CommandError(
-            f"cannot write to {path}: {error.strerror or error}; choose another folder with --out"
-        ) from None
     return path
+
+
+def can_draw(on: Console) -> bool:
+    """Is matplotlib there?  If not, say so: everything but the pictures is done without it."""
+    try:
+        needs("matplotlib", "viz", "a picture")
+    except UserError as error:
+        on.print(f"No picture: {error}")
+        return False
+    return True

@@ -9,11 +9,12 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from ..files.errors import UserError, as_user_error, needs
 from ..lab.words import LANGUAGES
-from .main import CommandError
 from .output import console, progress
 
 PORT = 2718
@@ -29,19 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        import marimo  # noqa: F401
-    except ImportError:
-        raise CommandError("the live page needs marimo: pip install marimo, or this package with [play]") from None
+    needs("marimo", "play", "the live page")
     from ..pages.play.server import HOST, free, serve
 
     port = arguments.port
     if not 1 <= port <= 65535:
-        raise CommandError(f"--port: expected a number from 1 to 65535, got {port}")
+        raise UserError(f"--port: expected a number from 1 to 65535, got {port}")
     if not free(port):
         other = next((p for p in range(port + 1, min(port + 50, 65536)) if free(p)), None)
         hint = f"; try --port {other}" if other else ""
-        raise CommandError(
+        raise UserError(
             f"port {port} is busy: another program, perhaps another `tinygrad-attn play`, listens there{hint}"
         )
     screen = console()
@@ -59,16 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
     os._exit(0)  # the threads of pages that are still open would hold the process for ever
 
 
-def _learned(screen: Console, arguments: argparse.Namespace):  # no type: its module is imported late
+def _learned(screen: Console, arguments: argparse.Namespace) -> Any:  # Learned: its module is imported late
     from ..pages.play.answers import learn_now, learned
     from ..tasks.reader import STEPS
-    from ..train.checkpoint import CheckpointError
-    from ..train.rundir import RunError
 
     if arguments.run_folder is None:
         with progress(screen, "training", STEPS) as update:
             return learn_now(on_step=lambda step, loss: update(step, f"loss {loss:.4f}"))
-    try:
+    with as_user_error(ValueError, OSError):
         return learned(arguments.run_folder)
-    except (RunError, CheckpointError, ValueError, OSError) as error:
-        raise CommandError(str(error)) from error

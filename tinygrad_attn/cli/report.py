@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ..files.errors import UserError, as_user_error, needs
 from ..lab.words import LANGUAGES
-from .main import CommandError
 from .output import console, progress
 
 
@@ -32,21 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise CommandError("a report needs matplotlib: pip install matplotlib, or this package with [viz]") from None
+    needs("matplotlib", "viz", "a report")
     if arguments.lab and arguments.run_folder is not None:
-        raise CommandError("give a RUN or --lab, not both")
+        raise UserError("give a RUN or --lab, not both")
     if arguments.sentence is not None and arguments.run_folder is None:
-        raise CommandError("--sentence needs a RUN; for the model trained on the spot, see `tinygrad-attn play`")
+        raise UserError("--sentence needs a RUN; for the model trained on the spot, see `tinygrad-attn play`")
     screen, path = console(), arguments.out
     new = not path.exists()
-    try:
+    with as_user_error(OSError, doing=f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a").close()  # before any work is lost
-    except OSError as error:
-        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
     try:
         text = _lab(screen, arguments) if arguments.lab else _model(screen, arguments)
     except BaseException:
@@ -62,16 +57,13 @@ def _model(screen: Console, arguments: argparse.Namespace) -> str:
     from ..pages.report.document import report
     from ..pages.report.subject import subject_of_run, subject_of_task
     from ..tasks.reader import STEPS
-    from ..train.checkpoint import CheckpointError
-    from ..train.rundir import RunError
 
     if arguments.run_folder is None:
         with progress(screen, "training", STEPS) as update:
             return report(subject_of_task(on_step=lambda step, loss: update(step, f"loss {loss:.4f}")), arguments.lang)
-    try:
-        return report(subject_of_run(arguments.run_folder, arguments.sentence), arguments.lang)
-    except (RunError, CheckpointError, ValueError, OSError) as error:
-        raise CommandError(str(error)) from error
+    with as_user_error(ValueError, OSError):
+        subject = subject_of_run(arguments.run_folder, arguments.sentence)
+    return report(subject, arguments.lang)
 
 
 def _lab(screen: Console, arguments: argparse.Namespace) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..files.errors import as_user_error
 from ..nn import MiniGPT
 from ..tasks.letters import Task
-from ..train.checkpoint import CheckpointError
 from ..train.load_run import trained
-from ..train.rundir import RunError
-from .main import CommandError
 from .output import console
 
 
@@ -31,14 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from .attend import row_of
 
-    try:
+    with as_user_error(ValueError, OSError):
         model, task = trained(arguments.run_folder, best=not arguments.last)
         prompt = task.decode(row_of(task)) if arguments.prompt is None else arguments.prompt
         count = task.answers if arguments.tokens is None else arguments.tokens
         temperature = (0.0 if task.exact else 0.8) if arguments.temperature is None else arguments.temperature
         text = sampled(model, task, prompt, count, temperature, arguments.top_k, arguments.seed)
-    except (RunError, CheckpointError, ValueError, OSError) as error:
-        raise CommandError(str(error)) from error
     console().print(text, markup=False, soft_wrap=True)
     return 0
 

@@ -10,12 +10,10 @@ import numpy as np
 
 from ..autodiff.ops.loss import cross_entropy
 from ..autodiff.tensor import Tensor
+from ..files.errors import as_user_error
 from ..nn import MiniGPT
 from ..tasks.letters import Batch, Task
-from ..train.checkpoint import CheckpointError
 from ..train.load_run import trained
-from ..train.rundir import RunError
-from .main import CommandError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,12 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def asked(arguments: argparse.Namespace) -> tuple[MiniGPT, Callable[[], Tensor]]:
     """The model of the run, and a function that makes its loss on the sentence or the held-out rows.
 
-    Errors: CommandError where there is no such run, no checkpoint, or the sentence does not fit."""
-    try:
+    Errors: UserError where there is no such run, no checkpoint, or the sentence does not fit."""
+    with as_user_error(ValueError, OSError):
         model, task = trained(arguments.run_folder, best=not arguments.last)
         tokens, targets = batch_of(task, arguments.sentence, arguments.rows)
-    except (RunError, CheckpointError, ValueError, OSError) as error:
-        raise CommandError(str(error)) from error
 
     def loss() -> Tensor:
         logits = model(tokens)

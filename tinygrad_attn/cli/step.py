@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from .. import probe
+from ..files.errors import as_user_error
 from . import shared_arguments as question
-from .main import CommandError
 from .output import console
 
 
@@ -31,9 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if path is None:
         path = arguments.run_folder / "step.html"
-    try:
+    with as_user_error(OSError, doing=f"cannot write {path}"):
         stepper.to_html(path)
-    except OSError as error:
-        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
     console().print(f"{len(stepper)} steps written to {path}")
     return 0

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Console
 
-from ..sweep.cluster import ClusterError, cluster, cores, dashboard
-from ..sweep.plan import Cell, Plan, PlanError, described, read
+from ..files.errors import UserError
+from ..files.stop import on_stop
+from ..sweep.cluster import cluster, cores, dashboard
+from ..sweep.plan import Cell, Plan, described, read
 from ..sweep.run import Outcome, kept, work_off
-from ..sweep.store import Store, StoreError, summary
+from ..sweep.store import Store, summary
 from ..train.versions import code, differences
-from .main import CommandError
 from .output import console, progress
 
 
@@ -35,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.workers is not None and (arguments.workers < 1 or arguments.scheduler):
-        raise CommandError("--workers: expected at least 1, and no --scheduler, which has workers of its own")
+        raise UserError("--workers: expected at least 1, and no --scheduler, which has workers of its own")
     screen, started = console(arguments.quiet), time.perf_counter()
     try:
         plan = read(arguments.file)
@@ -50,12 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
                     "(some of these by other code than is installed now; for a fresh start choose another --out)"
                 )
             try:
-                with _terminated_as_interrupted():
+                with on_stop(_interrupt):
                     _go_on(screen, plan, store, outcomes, arguments)
             finally:  # also after Ctrl-C: what is there
                 path = store.write_csv(plan, outcomes)
-    except (PlanError, StoreError, ClusterError) as error:
-        raise CommandError(str(error)) from error
     except KeyboardInterrupt:
         screen.print(f"stopped; {len(outcomes)} cells are kept, the same command goes on with the rest")
         return 130
@@ -66,17 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM, from a scheduler of jobs, ends the sweep as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _interrupt() -> NoReturn:
+    """SIGTERM ends the sweep as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def _go_on(

@@ -14,15 +14,14 @@ from typing import Any
 
 from rich.console import Console
 
-from ..train.checkpoint import CheckpointError
-from ..train.loop import NotFinite, Trainer
-from ..train.ranks import MPIError, launched, world
+from ..files.errors import UserError, as_user_error
+from ..train.loop import Trainer
+from ..train.ranks import launched, world
 from ..train.run import Interrupted, train_in
-from ..train.rundir import RunDirectory, RunError
+from ..train.rundir import RunDirectory
 from ..train.settings import TASKS, Settings, preset, task_of
 from ..train.workers import Carrier, Threads, sensible_workers
-from .main import CommandError
-from .output import console, progress
+from .output import can_draw, console, progress
 
 # flag, type, help; a flag's name is that of a setting
 FLAGS: tuple[tuple[str, type, str], ...] = (
@@ -73,12 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     try:
-        ranks = world(arguments.mpi, arguments.workers or 1)
-    except (MPIError, ValueError) as error:
+        with as_user_error(ValueError):
+            ranks = world(arguments.mpi, arguments.workers or 1)
+    except UserError:
         if (launched() or (0, 0))[1]:
             time.sleep(2.0)  # rank 0 says it, before the launcher stops everybody because one has left
             return 2
-        raise CommandError(str(error)) from error
+        raise
     if ranks is not None:
         from .train_ranks import train_together
 
@@ -89,8 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
             trainer = _prepared(arguments, directory)
             recorder = metered(arguments, screen, directory, trainer)
             train_and_finish(screen, directory, trainer, recorder)
-    except (RunError, CheckpointError, NotFinite) as error:
-        raise CommandError(str(error)) from error
     except Interrupted as note:
         screen.print(str(note))
         return 130
@@ -123,10 +121,8 @@ def _prepared(arguments: argparse.Namespace, directory: RunDirectory) -> Trainer
     saved = saved_settings(arguments, directory)
     if saved is not None and arguments.workers is None:
         arguments.workers = directory.workers()  # with another number, sums round differently
-    try:
+    with as_user_error(ValueError, OSError, RuntimeError):
         trainer = trainer_for(arguments, saved)
-    except (ValueError, OSError, RuntimeError) as error:
-        raise CommandError(str(error)) from error
     begin_or_resume(directory, trainer, arguments.resume)
     return trainer
 
@@ -143,11 +139,11 @@ def saved_settings(arguments: argparse.Namespace, directory: RunDirectory) -> Se
 def trainer_for(arguments: argparse.Namespace, saved: Settings | None, carrier: Carrier | None = None) -> Trainer:
     """A trainer at its first step.  What was asked for must agree with `saved`.
 
-    Errors: ValueError, OSError (of a text), RuntimeError (of a device), CommandError."""
+    Errors: ValueError, OSError (of a text), RuntimeError (of a device), UserError."""
     for name in ("workers", "meters"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
-            raise CommandError(f"--{name}: expected at least 1, got {value}")
+            raise UserError(f"--{name}: expected at least 1, got {value}")
     asked = {name: getattr(arguments, name) for name in (flag.replace("-", "_") for flag, _, _ in FLAGS)}
     asked = {name: value for name, value in asked.items() if value is not None}
     if saved is None:
@@ -156,7 +152,7 @@ def trainer_for(arguments: argparse.Namespace, saved: Settings | None, carrier: 
         differ = [f"{name} {value!r} (the run has {kept!r})" for name, value in {"task": arguments.task, **asked}.items()
                   if value != (kept := getattr(saved, name))]  # fmt: skip
         if differ:
-            raise CommandError(f"--resume goes on with the settings of the run; asked for {', '.join(differ)}")
+            raise UserError(f"--resume goes on with the settings of the run; asked for {', '.join(differ)}")
         s, task = task_of(saved)
     if carrier is None:
         carrier = Threads(arguments.workers or sensible_workers(s.batch, s.context, s.d_model, s.n_layers))
@@ -219,11 +215,7 @@ def _finish(screen: Console, directory: RunDirectory, trainer: Trainer) -> None:
     results.update({name: last[name] for name in ("loss", "held_out_loss", "held_out_accuracy")})
     (directory.path / "summary.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     screen.print(f"\n{text}\n", markup=False)
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        screen.print("No pictures: they need matplotlib (pip install matplotlib, or this package with [viz]).")
-    else:
+    if can_draw(screen):
         from ..show.training import heads_picture, loss_picture
 
         loss_picture(rows).savefig(directory.path / "loss.png")

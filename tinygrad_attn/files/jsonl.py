@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from .atomic import write_text
+
 
 def whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(line, what it says) for each line that is whole.  Errors: OSError where there is no file."""
@@ -20,9 +22,7 @@ def whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def keep_lines(path: Path, wanted: Callable[[dict[str, Any]], bool]) -> None:
-    """Rewrite the file with those whole lines that are `wanted`; whatever interrupts this, the old file or the new is there."""
+    """Rewrite the file, if there is one, with those whole lines that are `wanted`."""
     if not path.exists():
         return
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text("".join(f"{line}\n" for line, row in whole_lines(path) if wanted(row)), encoding="utf-8")
-    unfinished.replace(path)
+    write_text(path, "".join(f"{line}\n" for line, row in whole_lines(path) if wanted(row)))

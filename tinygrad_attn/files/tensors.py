@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .atomic import replacing
 
 _DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
@@ -29,12 +30,8 @@ _NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
 _LONGEST_HEADER = 100_000_000  # the format's own limit
 
 
-def write_tensors(
-    path: str | Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, *, durable: bool = False
-) -> None:
-    """Write arrays (or Tensors) by name.  The file appears whole or not at all.
-
-    durable: also after a power cut; file and folder are synced to the disk, which takes some milliseconds.
+def write_tensors(path: str | Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
+    """Write arrays (or Tensors) by name.  The file appears whole or not at all, also after a power cut.
 
     Errors: TypeError for a dtype that the format does not have.
 
@@ -58,32 +55,10 @@ def write_tensors(
         start = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    path = Path(path)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for name in order:
-                file.write(arrays[name].tobytes())
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(unfinished, path)
-        if durable:
-            _sync_folder(path.parent)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last.  (Windows has no such call, and needs none.)"""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with replacing(Path(path), "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in order:
+            file.write(arrays[name].tobytes())
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..show.page import table_html
 from ..show.table import Column, Table
 from .words import Speaker
 
@@ -89,8 +89,8 @@ class LabTable(Table):
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         yield from self._shown().__rich_console__(console, options)
 
-    def _repr_html_(self) -> str:
-        return table_html(self._shown())
+    def to_html(self, path: str | Path | None = None, *, level: int = 2) -> str:
+        return self._shown().to_html(path, level=level)
 
     def column(self, key: str, **where: Any) -> np.ndarray:
         """The values of one column, in the rows where the other columns have the values asked for.

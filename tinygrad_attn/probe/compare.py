@@ -19,8 +19,8 @@ from ..autodiff.arrays import to_host
 from ..autodiff.tensor import Tensor
 from ..nn.module import Module
 from ..show import Column
-from ..show.page import ProbeTable
-from ..show.table import number, percent
+from ..show.numbers import number, percent
+from ..show.table import Table
 from .meters import meter, rows
 from .seen import Seen
 from .small import row_norms
@@ -77,7 +77,7 @@ class Twin:
     def __init__(self, variants: list[Variant], dead: float) -> None:
         self.variants, self.dead = variants, dead
 
-    def table(self) -> ProbeTable:
+    def table(self) -> Table:
         """Per attention: what softmax gets and lets through, then each gradient's row-norm quantiles (median,
         5 and 95 %), the share of rows below `dead`, and the ratio of medians to the first variant."""
         found = []
@@ -100,7 +100,7 @@ class Twin:
             "the plain factor, the same for every row.  dL/dW_Q is one norm for the whole matrix: it may be larger where",
             "most rows are dead, because the few live ones lack the factor",
         ]
-        return ProbeTable("Twin run: same seed, same data", columns, found, notes)
+        return Table("Twin run: same seed, same data", columns, found, notes)
 
     def _row(self, path: str, what: str, numbers: Sequence[tuple[Any, Any, Any, Any]]) -> dict[str, Any]:
         row: dict[str, Any] = {"where": path or "attention", "what": what}

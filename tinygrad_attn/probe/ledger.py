@@ -18,8 +18,8 @@ from ..autodiff.graph import LEAF, Node
 from ..autodiff.tensor import Tensor
 from ..autodiff.walk import walk
 from ..show import Column
-from ..show.page import ProbeTable
-from ..show.table import number
+from ..show.numbers import number
+from ..show.table import Table
 from .local import argument_names, between, called, node_of, ordered, pull
 
 
@@ -65,7 +65,7 @@ class Ledger:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.array([[a @ b for b in flat] for a in flat]) / np.outer(norms, norms)
 
-    def table(self) -> ProbeTable:
+    def table(self) -> Table:
         """norm: of the part.  share: <part, total> / <total, total>, they add up to 1.  cos: with the other routes."""
         total, cosines = _flat(self.total), self.cosines()
         square = float(total @ total)
@@ -86,7 +86,7 @@ class Ledger:
             Column("passes", "passes", left=True),
         ]
         note = f"the routes add up to dL/d({self.name}), norm {number(float(np.linalg.norm(total)))}"
-        return ProbeTable(f"Fan-in of {self.name}", columns, rows, [note])
+        return Table(f"Fan-in of {self.name}", columns, rows, [note])
 
     def __str__(self) -> str:
         return str(self.table())

@@ -16,8 +16,8 @@ import numpy as np
 from ..autodiff.arrays import to_host
 from ..nn.module import Module
 from ..show import Column
-from ..show.page import ProbeTable
-from ..show.table import number, percent
+from ..show.numbers import number, percent
+from ..show.table import Table
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Lens:
             raise KeyError(f"no attention named {name!r}; there are {', '.join(map(repr, self.heads))}")
         return self.heads[name]
 
-    def table(self) -> ProbeTable:
+    def table(self) -> Table:
         rows = [
             {
                 "name": name,
@@ -114,7 +114,7 @@ class Lens:
             "of them: effective rank, (sum s)^2 / sum s^2 of the singular values s",
             "shares of |M|^2; eigenvalues of the symmetric part (M + M^T)/2",
         ]
-        return ProbeTable("M = W_Q W_K^T", columns, rows, notes)
+        return Table("M = W_Q W_K^T", columns, rows, notes)
 
     def __str__(self) -> str:
         return str(self.table())

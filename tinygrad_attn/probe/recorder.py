@@ -14,8 +14,8 @@ from ..autodiff.mode import current, watching
 from ..files.jsonl import keep_lines, whole_lines
 from ..nn.module import Module
 from ..show import Column
-from ..show.page import ProbeTable
-from ..show.table import number, percent
+from ..show.numbers import number, percent
+from ..show.table import Table
 from .meters import DEAD_BELOW, Meter, Rows, meter, rows
 from .watch import heads_by_path
 
@@ -133,7 +133,7 @@ class Recorder:
         """The rows of the last recorded step, one per head."""
         return [row for row in self.rows if row["step"] == self.rows[-1]["step"]]
 
-    def table(self) -> ProbeTable:
+    def table(self) -> Table:
         """The last recorded step, the most saturated head first."""
         return meters_table(self.latest)
 
@@ -141,7 +141,7 @@ class Recorder:
         return str(self.table())
 
 
-def meters_table(found: list[dict[str, Any]]) -> ProbeTable:
+def meters_table(found: list[dict[str, Any]]) -> Table:
     """Rows of a history as a table, the most saturated head first."""
     if not found:
         raise RuntimeError("no meters were recorded yet: run a forward pass inside `with recorder.at(step)`")
@@ -157,7 +157,7 @@ def meters_table(found: list[dict[str, Any]]) -> ProbeTable:
             "dead", "dead\nrows", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""
         ),
     ]
-    return ProbeTable("Saturation", columns, ordered, ["means over rows with a choice; the Jacobian's norm: median"])
+    return Table("Saturation", columns, ordered, ["means over rows with a choice; the Jacobian's norm: median"])
 
 
 def read_history(path: str | Path) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..autodiff.tensor import Tensor
 from ..show import Column
-from ..show.page import ProbeTable
-from ..show.table import number, percent
+from ..show.numbers import number, percent
+from ..show.table import Table
 from .visit import Visit
 
 
@@ -115,7 +115,7 @@ class Seen:
 
     # ------------------------------------------------------------------------ tables
 
-    def table(self, visit: int | None = -1) -> ProbeTable:
+    def table(self, visit: int | None = -1) -> Table:
         """A row per name and head, worst first: broken numbers, then the largest share of dead rows, then the
         smallest median.  visit: which one (default the last; None: all of them).
 
@@ -134,7 +134,7 @@ class Seen:
         if not rows and not waiting:
             raise _miss("table", [], list(self.passed), self.patterns)
         rows.sort(key=lambda row: (-row["nonfinite"], -row["dead"], row["median"], row["name"], row["head"] or 0))
-        return ProbeTable("Gradients, worst first", _columns(rows, visit is None), rows, self._notes(waiting))
+        return Table("Gradients, worst first", _columns(rows, visit is None), rows, self._notes(waiting))
 
     def _notes(self, waiting: list[str]) -> list[str]:
         notes = [

@@ -14,8 +14,8 @@ from ..autodiff.tensor import Tensor
 from ..autodiff.walk import Step
 from ..nn.module import Module
 from ..show import Column
-from ..show.page import ProbeTable
-from ..show.table import number
+from ..show.numbers import number
+from ..show.table import Table
 from .local import argument_names, called, every_step, kept_by_name, node_of, ordered
 from .moment import Moment, Share, local_jacobian
 from .rules import formulas, helpers
@@ -190,7 +190,7 @@ class Stepper:
 
     # ------------------------------------------------------------------------ checking
 
-    def check(self, f: Callable[[], Tensor], params: Mapping[str, Tensor] | None = None, seed: int = 0) -> ProbeTable:
+    def check(self, f: Callable[[], Tensor], params: Mapping[str, Tensor] | None = None, seed: int = 0) -> Table:
         """The sums at the parameters against central differences of `f`, which makes the loss again.
 
         Each parameter moves along one random direction u: <dL/dw, u> against (f(w + h u) - f(w - h u)) / 2h, with the
@@ -230,7 +230,7 @@ class Stepper:
             Column("measured", "difference", lambda v: number(v, 6)),
             Column("error", "relative\nerror", number),
         ]
-        return ProbeTable("Gradients against central differences", columns, sorted(rows, key=lambda row: -row["error"]))
+        return Table("Gradients against central differences", columns, sorted(rows, key=lambda row: -row["error"]))
 
 
 def stepper(loss: Tensor, params: Module | Mapping[str, Tensor] | None = None, gradient: Any = None) -> Stepper:

@@ -1,3 +1,3 @@
-"""What a person sees: tables in a terminal and as CSV, traces, pictures."""
+"""What a person sees: numbers, tables, matrices, pages, traces, pictures.  Knows nothing of what it shows."""
 
-from .table import Column, Table
+from .table import Column, Table, Tabled

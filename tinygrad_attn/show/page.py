@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from pathlib import Path
 from typing import Any
-
-from . import Table
 
 _STYLE = """
 :root{color-scheme:light dark;
@@ -32,10 +29,10 @@ button:focus-visible,input:focus-visible,li:focus-visible{outline:3px solid var(
 """
 
 
-def page(title: str, body: str, style: str = "", script: str = "") -> str:
-    """A whole HTML document; `body` is HTML already, `title` is text."""
+def page(title: str, body: str, style: str = "", script: str = "", *, lang: str = "en") -> str:
+    """A whole HTML document; `body` is HTML already, `title` is text.  lang: of its words, such as "es"."""
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html>\n<html lang="{html.escape(lang)}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}{style}</style></head>\n<body>\n{body}\n"
         + (f"<script>{script}</script>" if script else "")
@@ -50,51 +47,13 @@ def as_json(value: Any) -> str:
     '"\\\\u003c/script>"'
     """
     return (
-        json.dumps(value, default=_plain)
+        json.dumps(value, default=plain)
         .replace("<", "\\u003c")
         .replace("\u2028", "\\u2028")
         .replace("\u2029", "\\u2029")
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON can hold, for ``json.dumps(default=...)``: an array as a list, anything else as its text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def table_html(table: Table) -> str:
-    """A table as HTML; every text in it is escaped."""
-
-    def cell(tag: str, text: str, left: bool) -> str:
-        return f"<{tag}{' class=left' if left else ''}>{html.escape(text).replace(chr(10), '<br>')}</{tag}>"
-
-    head = "".join(cell("th", column.title, column.left) for column in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(cell("td", column.form(row[column.key]), column.left) for column in table.columns) + "</tr>"
-        for row in table.rows
-    )
-    notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in table.notes)
-    title = f"<h2>{html.escape(table.title)}</h2>"
-    return f"{title}<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{notes}"
-
-
-class ProbeTable(Table):
-    """A table of the probe: printed in a terminal, drawn in a notebook, written as CSV, JSON or HTML."""
-
-    def _repr_html_(self) -> str:
-        return table_html(self)
-
-    def to_html(self, path: str | Path) -> None:
-        """One file that opens from disk."""
-        Path(path).write_text(page(self.title, table_html(self)), encoding="utf-8")
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """{"title", "notes", "rows"}; NaN and inf are written as null and strings are kept as they are."""
-        rows = [{key: _finite(value) for key, value in row.items()} for row in self.rows]
-        text = json.dumps({"title": self.title, "notes": list(self.notes), "rows": rows}, default=_plain, indent=1)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and value - value != 0 else value

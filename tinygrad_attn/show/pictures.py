@@ -14,6 +14,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from .numbers import percent, short
+
 INK, QUIET, GRID, HIDDEN = "#1b2733", "#5b6875", "#d9dee3", "#eceff2"
 SCALED, UNSCALED = "#1f6fb2", "#d1495b"
 BLUES = LinearSegmentedColormap.from_list("weights", ["#f4f8fc", "#9cc4e4", "#1f6fb2", "#0b2f55"])
@@ -28,28 +30,45 @@ def attention_picture(weights: np.ndarray, words: Sequence[str], answer: str) ->
 
     mean = weights.mean(axis=0)
     hidden = np.triu(np.ones((n, n), bool), 1)
-    top.set_facecolor(HIDDEN)
-    top.imshow(np.ma.masked_where(hidden, mean), cmap=BLUES, vmin=0, vmax=1, aspect="auto")
-    _frame(top, words, words, "key: the token that is looked at")
+    draw_matrix(top, np.where(hidden, np.nan, mean), words, words, numbers=True)
+    top.set_xlabel("key: the token that is looked at", color=QUIET, fontsize=12)
     top.set_ylabel("query: the token that looks", color=QUIET)
     top.set_title(
         f"Where does the blank look?  It answers {answer}", loc="left", color=INK, fontsize=15, weight="bold", pad=12
     )
-    for i in range(n):
-        for j in range(i + 1):
-            _number(top, j, i, mean[i, j])
     top.add_patch(Rectangle((-0.5, n - 1.5), n, 1, fill=False, ec=UNSCALED, lw=2.5, clip_on=False))
     top.text(n - 1, 0, "hidden: tokens\nto come", ha="right", va="center", color=QUIET, fontsize=11)
 
     rows = np.vstack([weights[:, -1], mean[-1]])  #  (heads + 1, n)
-    bottom.imshow(rows, cmap=BLUES, vmin=0, vmax=1, aspect="auto")
-    _frame(bottom, words, [*(f"head {h}" for h in range(heads)), "mean"], "")
+    draw_matrix(bottom, rows, [*(f"head {h}" for h in range(heads)), "mean"], words, numbers=True)
     bottom.set_title("Row 7, head by head", loc="left", color=INK, fontsize=13, weight="bold")
     bottom.axhline(heads - 0.5, color="white", lw=5)
-    for i in range(heads + 1):
-        for j in range(n):
-            _number(bottom, j, i, rows[i, j])
     return figure
+
+
+def draw_matrix(
+    axes: Any,
+    values: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    numbers: bool = False,
+    size: float = 13,
+) -> None:
+    """Weights (n, m) from 0 to 1 on matplotlib axes, NaN where nothing may be seen, with the names of rows and columns.
+
+    numbers: write each weight into its cell.  size: of the names, in points."""
+    axes.set_facecolor(HIDDEN)
+    axes.imshow(values, cmap=BLUES, vmin=0, vmax=1, aspect="auto" if numbers else "equal")
+    axes.set_xticks(range(len(columns)), columns, fontsize=size, color=INK)
+    axes.set_yticks(range(len(rows)), rows, fontsize=size, color=INK)
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    for (i, j), weight in np.ndenumerate(values) if numbers else ():
+        if not np.isnan(weight):
+            colour = "white" if weight > 0.45 else INK
+            axes.text(j, i, short(weight, signed=False), ha="center", va="center", fontsize=11, color=colour)
 
 
 def gradient_picture(norms: Mapping[tuple[int, bool], np.ndarray]) -> Figure:
@@ -64,11 +83,11 @@ def gradient_picture(norms: Mapping[tuple[int, bool], np.ndarray]) -> Figure:
             _half(axes, i, logs, bottom, top, -1 if scaled else 1, SCALED if scaled else UNSCALED)
         dead, below = (float((norms[d_k, False] < edge).mean()) for edge in (1e-3, 10.0**bottom))
         axes.text(
-            i - 0.04, bottom + 0.8, f"{_percent(dead)}\ndead", color=UNSCALED, fontsize=13, weight="bold", ha="right"
+            i - 0.04, bottom + 0.8, f"{percent(dead)}\ndead", color=UNSCALED, fontsize=13, weight="bold", ha="right"
         )
         if below >= 0.01:
             axes.text(
-                i - 0.04, bottom + 0.1, f"{_percent(below)} below\nthe axis", color=QUIET, fontsize=9.5, ha="right"
+                i - 0.04, bottom + 0.1, f"{percent(below)} below\nthe axis", color=QUIET, fontsize=9.5, ha="right"
             )
     axes.axhspan(bottom, -3, color=HIDDEN, lw=0, zorder=0)
     axes.text(-0.5, -3.15, "dead: below 1e-3", color=QUIET, fontsize=12, va="top")
@@ -91,10 +110,6 @@ def gradient_picture(norms: Mapping[tuple[int, bool], np.ndarray]) -> Figure:
     return figure
 
 
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.1 else f"{100 * share:.1f}%"
-
-
 def _half(axes: Any, x: int, logs: np.ndarray, bottom: float, top: float, side: int, colour: str) -> None:
     """Half a violin: a histogram of log10 norms, smoothed a little, with its median as a dot."""
     counts, edges = np.histogram(logs, bins=120, range=(bottom, top))
@@ -104,18 +119,3 @@ def _half(axes: Any, x: int, logs: np.ndarray, bottom: float, top: float, side: 
     centres = (edges[1:] + edges[:-1]) / 2
     axes.fill_betweenx(centres, x + side * 0.02, x + side * (0.02 + height), color=colour, alpha=0.75, lw=0, zorder=2)
     axes.plot(x + side * 0.02, np.median(logs), "o", ms=8, color=colour, mec="white", mew=1.5, zorder=3)
-
-
-def _frame(axes: Any, columns: Sequence[str], rows: Sequence[str], label: str) -> None:
-    axes.set_xticks(range(len(columns)), columns, fontsize=13, color=INK)
-    axes.set_yticks(range(len(rows)), rows, fontsize=13, color=INK)
-    axes.tick_params(length=0)
-    axes.set_xlabel(label, color=QUIET, fontsize=12)
-    for side in axes.spines.values():
-        side.set_visible(False)
-
-
-def _number(axes: Any, x: int, y: int, weight: float) -> None:
-    text = "1.0" if weight > 0.995 else f"{weight:.2f}".lstrip("0")
-    colour = "white" if weight > 0.45 else INK
-    axes.text(x, y, "0" if weight < 0.005 else text, ha="center", va="center", fontsize=11, color=colour)

@@ -1,13 +1,19 @@
-"""Table: columns, rows and notes.  One object is printed, written as CSV and put into JSON."""
+"""Table: columns, rows and notes.  One object is printed, drawn in a notebook, and written as CSV, JSON or HTML."""
 
 from __future__ import annotations
 
 import csv
+import html
 import io
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from .numbers import number as number  # (its old place, as that of percent)
+from .numbers import percent as percent
+from .page import page, plain
 
 
 @dataclass(frozen=True)
@@ -47,9 +53,36 @@ class Table:
         writer = csv.DictWriter(text, [c.key for c in self.columns], extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
+        return _written(text.getvalue(), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """{"title", "notes", "rows"} as JSON, NaN and inf as null; also written to `path` where one is given."""
+        rows = [{key: _finite(value) for key, value in row.items()} for row in self.rows]
+        return _written(
+            json.dumps({"title": self.title, "notes": list(self.notes), "rows": rows}, default=plain, indent=1), path
+        )
+
+    def to_html(self, path: str | Path | None = None, *, level: int = 2) -> str:
+        """The table as a part of a page, every text in it escaped; where a `path` is given, a page of it is written there.
+
+        level: of the heading, from 1 (the page's title) to 6."""
+
+        def cell(tag: str, text: str, left: bool) -> str:
+            return f"<{tag}{' class=left' if left else ''}>{html.escape(text).replace(chr(10), '<br>')}</{tag}>"
+
+        head = "".join(cell("th", column.title, column.left) for column in self.columns)
+        rows = "".join(
+            "<tr>" + "".join(cell("td", column.form(row[column.key]), column.left) for column in self.columns) + "</tr>"
+            for row in self.rows
+        )
+        notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in self.notes)
+        title = f"<h{level}>{html.escape(self.title)}</h{level}>"
+        text = (
+            f"{title}<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{notes}"
+        )
         if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
-        return text.getvalue()
+            _written(page(self.title, text), path)
+        return text
 
     def __str__(self) -> str:
         """Plain text, aligned."""
@@ -68,9 +101,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from .page import table_html
-
-        return table_html(self)
+        return self.to_html()
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """The same for a terminal: rich calls this when the table is printed on a rich console."""
@@ -94,21 +125,24 @@ class Table:
             yield Text(note, "dim")
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number in the fewest characters that keep `digits` digits; None is a dash.
+class Tabled:
+    """What is shown as its ``table()``: printed, and drawn in a notebook."""
 
-    >>> number(0.26), number(0.0000111), number(33.4567), number(0.0), number(None)
-    ('0.26', '1.11e-05', '33.5', '0', '-')
-    """
-    return "-" if value is None else f"{value:.{digits}g}"
+    def table(self) -> Table:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html()
 
 
-def percent(share: float) -> str:
-    """
-    >>> percent(0.0136), percent(0.0), percent(1.0), percent(0.9995)
-    ('1.4%', '0%', '100%', '99.95%')
-    """
-    if share in (0.0, 1.0):
-        return f"{share:.0%}"
-    text = f"{100 * share:.1f}"
-    return f"{100 * share:.2f}%" if text in ("0.0", "100.0") else f"{text}%"
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and value - value != 0 else value

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from .pictures import BLUES, DPI, GRID, HIDDEN, INK, QUIET, SCALED, UNSCALED
+from .pictures import DPI, GRID, INK, QUIET, SCALED, UNSCALED, draw_matrix
 
 
 def loss_picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
@@ -34,21 +34,14 @@ def heads_picture(weights: np.ndarray, words: Sequence[str]) -> Figure:
     """weights (layers, heads, n, n) on n words: one map per head, a layer per row."""
     layers, heads, n, _ = weights.shape
     size = max(2.4, 0.2 * n)
-    longest = (
-        0.06 * max(map(len, words)) if n > 10 or max(map(len, words)) > 3 else 0.1
-    )  # of the words below a map, inches
+    turned = n > 10 or max(map(len, words)) > 3
+    longest = 0.06 * max(map(len, words)) if turned else 0.1  # of the words below a map, inches
     figure = Figure(figsize=(size * heads + 0.4, (size + 0.4 + longest) * layers), dpi=DPI, layout="compressed")
-    colours = BLUES.with_extremes(bad=HIDDEN)
     hidden = np.triu(np.ones((n, n), bool), 1)
     for (layer, head), axes in np.ndenumerate(figure.subplots(layers, heads, squeeze=False)):
-        axes.imshow(np.where(hidden, np.nan, weights[layer, head]), cmap=colours, vmin=0, vmax=1)
+        shown = np.where(hidden, np.nan, weights[layer, head])
+        draw_matrix(axes, shown, words if head == 0 else [""] * n, words, size=7)
+        axes.tick_params(axis="x", rotation=90 if turned else 0)
         axes.set_title(f"layer {layer}, head {head}", loc="left", color=INK, fontsize=10, weight="bold")
-        axes.set_xticks(
-            range(n), words, fontsize=7, rotation=90 if n > 10 or max(map(len, words)) > 3 else 0, color=INK
-        )
-        axes.set_yticks(range(n), words if head == 0 else [""] * n, fontsize=7, color=INK)
-        axes.tick_params(length=0)
-        for side in axes.spines.values():
-            side.set_visible(False)
     figure.supxlabel("row: who looks; column: at whom", fontsize=8, color=QUIET)
     return figure

@@ -13,13 +13,14 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from ..files.errors import UserError, needs
 from ..train.versions import code, differences
 
 PATIENCE = 5.0  # seconds until a scheduler must have answered
 WORKERS_WITHIN = 30.0  # seconds until a scheduler must have a worker
 
 
-class ClusterError(Exception):
+class ClusterError(UserError):
     """A cluster that cannot be used: what was tried, and what to do."""
 
 
@@ -39,11 +40,7 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
 
 @contextmanager
 def _opened(address: str | None, workers: int) -> Iterator[Any]:
-    try:
-        import dask
-        import distributed
-    except ImportError as error:
-        raise ClusterError(f"a sweep needs dask.distributed ({error}): pip install 'tinygrad_attn[dask]'") from None
+    distributed, dask = needs("distributed", "dask", "a sweep"), needs("dask", "dask", "a sweep")
     for name in [
         name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado", "asyncio"))
     ]:

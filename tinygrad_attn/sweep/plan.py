@@ -21,12 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..files.errors import UserError
 from .kinds import KINDS, Kind, keys_of
 
 MOST = 100_000  # cells
 
 
-class PlanError(Exception):
+class PlanError(UserError):
     """A sweep file that cannot be used: where, what was expected, what came."""
 
 

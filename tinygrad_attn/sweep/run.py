@@ -41,7 +41,7 @@ def kept(plan: Plan, store: Store) -> dict[str, Outcome]:
 def work_off(cells: list[Cell], client: Any, store: Store, show: Show) -> None:
     """Run the cells on the cluster; ``show(cell, outcome)`` as each one is done, whatever became of it.
 
-    Errors: StoreError when the disk is full."""
+    Errors: UserError when the disk is full."""
     from distributed import as_completed
 
     ours = code()

@@ -8,22 +8,20 @@ lock              held while a sweep writes here
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..files.lock import taken
+from ..files.atomic import write_text
+from ..files.errors import as_user_error
+from ..files.lock import locked
 from ..lab.result import mean_and_spread
-from ..show.table import Column, Table, number
+from ..show.numbers import number
+from ..show.table import Column, Table
 from .plan import Cell, Plan
 
 Outcome = dict[str, Any]  # results: {name: number}, or error: text; seconds; code
-
-
-class StoreError(Exception):
-    """A folder that cannot be used, and what to do instead."""
 
 
 class Store:
@@ -32,19 +30,9 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Errors: StoreError while another sweep writes here, or where nothing can be written."""
-        try:
-            self.cells.mkdir(parents=True, exist_ok=True)
-            file = open(self.path / "lock", "a+")  # noqa: SIM115 (it stays open while the lock is held)
-        except OSError as error:
-            raise StoreError(
-                f"cannot write to {self.path}: {error.strerror or error}; choose another with --out"
-            ) from None
-        with file:
-            if not taken(file):
-                raise StoreError(
-                    f"{self.path}: another sweep is writing here; wait for it, or choose another with --out"
-                )
+        """Errors: UserError while another sweep writes here, or where nothing can be written."""
+        with locked(self.path, "sweep"):
+            self.cells.mkdir(exist_ok=True)
             yield
 
     def finished(self, cell: Cell) -> Outcome | None:
@@ -56,7 +44,7 @@ class Store:
             return None
 
     def keep(self, cell: Cell, outcome: Outcome) -> None:
-        """Errors: StoreError when the disk does not take it."""
+        """Errors: UserError when the disk does not take it."""
         self._write(
             self.cells / f"{cell.id}.json", json.dumps({"run": cell.run, "settings": cell.settings, **outcome}) + "\n"
         )
@@ -79,17 +67,8 @@ class Store:
         return path
 
     def _write(self, path: Path, text: str) -> None:
-        unfinished = path.with_suffix(".part")
-        try:
-            with open(unfinished, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, path)
-        except OSError as error:
-            raise StoreError(
-                f"cannot write {path}: {error.strerror or error}; what was finished before is kept"
-            ) from None
+        with as_user_error(OSError, doing=f"cannot write {path}", remedy="what was finished before is kept"):
+            write_text(path, text)
 
 
 def measured(outcomes: Mapping[str, Outcome]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..files.errors import UserError
 from ..files.tensors import read_tensors, write_tensors
 from .loop import Trainer
 from .settings import Settings
@@ -25,7 +26,7 @@ KIND = "tinygrad_attn.checkpoint"
 FORMAT = 1
 
 
-class CheckpointError(Exception):
+class CheckpointError(UserError):
     """A checkpoint that cannot be used or written, and what to do about it."""
 
 
@@ -43,7 +44,7 @@ def save(trainer: Trainer, path: Path) -> None:
     }
     text = json.dumps(state)
     try:
-        write_tensors(path, tensors, {"kind": KIND, "state": text, "sha256": _digest(tensors, text)}, durable=True)
+        write_tensors(path, tensors, {"kind": KIND, "state": text, "sha256": _digest(tensors, text)})
     except OSError as error:
         raise CheckpointError(
             f"cannot save {path}: {error.strerror or error}; earlier checkpoints are whole"

@@ -20,6 +20,7 @@ from ..autodiff.arrays import Array, fresh, module_of, to_host
 from ..autodiff.blas import one_thread_blas
 from ..autodiff.mode import no_grad
 from ..autodiff.ops.loss import cross_entropy
+from ..files.errors import UserError
 from ..optim import warmup_cosine
 from ..tasks.letters import IGNORED, Batch, Task
 from .allocator import keep_freed_memory
@@ -56,7 +57,7 @@ class Report:
         return float(total / max(count, 1.0))
 
 
-class NotFinite(ArithmeticError):
+class NotFinite(UserError, ArithmeticError):
     """NaN or Inf in training; the message names the step and the first bad operation."""
 
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..autodiff.arrays import Array, module_of, to_host
+from ..files.errors import UserError
 from ..optim import Optimizer
 from .workers import Threads
 
@@ -33,7 +34,7 @@ LAUNCHERS = (
 )
 
 
-class MPIError(RuntimeError):
+class MPIError(UserError):
     """Ranks cannot work together, and why."""
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
+from ..files.stop import on_stop
 from .events import event_writer
 from .loop import LOOK_EVERY, NotFinite, Report, Trainer
 from .rundir import RunDirectory
@@ -37,7 +36,8 @@ def train_in(directory: RunDirectory, trainer: Trainer, show: Show = lambda row:
             show(row)
         unread.clear()
 
-    with asked_to_stop() as stop, directory.metrics() as write, event_writer(directory.path, trainer.step) as event:
+    stop = threading.Event()
+    with on_stop(stop.set), directory.metrics() as write, event_writer(directory.path, trainer.step) as event:
         best = trainer.best
         try:
             for report in trainer.steps():
@@ -58,31 +58,8 @@ def train_in(directory: RunDirectory, trainer: Trainer, show: Show = lambda row:
 
 def follow(trainer: Trainer) -> None:
     """``train_in`` for a process whose steps another one writes down.  Errors: Interrupted; NotFinite."""
-    with asked_to_stop() as stop:
+    stop = threading.Event()
+    with on_stop(stop.set):
         for report in trainer.steps():
             if trainer.carrier.agreed(stop.is_set(), report.norm) and report.step < trainer.settings.steps:
                 raise Interrupted
-
-
-@contextmanager
-def asked_to_stop() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C (or SIGTERM, from a scheduler) sets; the second ends the program at once."""
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():  # only the main thread is told
-        yield event
-        return
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    before = {kind: signal.getsignal(kind) for kind in kinds}
-
-    def on_signal(kind: int, frame: Any) -> None:
-        event.set()
-        for each in kinds:
-            signal.signal(each, before[each])
-
-    for kind in kinds:
-        signal.signal(kind, on_signal)
-    try:
-        yield event
-    finally:
-        for kind in kinds:
-            signal.signal(kind, before[kind])

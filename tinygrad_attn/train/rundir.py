@@ -10,7 +10,6 @@ lock                              held while a run writes here; the system frees
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,14 +19,16 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from ..files.atomic import write_text
+from ..files.errors import UserError, as_user_error
 from ..files.jsonl import keep_lines, whole_lines
-from ..files.lock import taken
+from ..files.lock import locked
 from .checkpoint import CheckpointError, restore, save
 from .loop import Report, Trainer
 from .settings import Settings, UnknownSettings
 
 
-class RunError(Exception):
+class RunError(UserError):
     """A folder that cannot be used as asked, and what to do instead."""
 
 
@@ -42,20 +43,9 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Errors: RunError while another run writes here."""
+        """Errors: UserError while another run writes here, or where nothing can be written."""
         new = not self.path.exists()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = open(self.path / "lock", "a+")  # noqa: SIM115 (it stays open while the lock is held)
-        except OSError as error:
-            raise RunError(
-                f"cannot write to {self.path}: {error.strerror or error}; choose another with --out"
-            ) from None
-        with file:
-            if not taken(file):
-                raise RunError(
-                    f"{self.path}: another run is writing here; wait for it, or choose another folder with --out"
-                )
+        with locked(self.path, "run"):
             self.checkpoints.mkdir(exist_ok=True)
             for left in self.checkpoints.glob("*.part"):  # a killed run's unfinished file
                 left.unlink()
@@ -84,12 +74,8 @@ class RunDirectory:
             )
         versions = {"tinygrad_attn": __version__, "numpy": np.__version__, "python": platform.python_version()}
         text = json.dumps({"settings": settings.to_dict(), "workers": workers, "versions": versions}, indent=2) + "\n"
-        unfinished = self.path / "run.json.part"
-        try:
-            unfinished.write_text(text, encoding="utf-8")
-            os.replace(unfinished, self.path / "run.json")
-        except OSError as error:
-            raise RunError(f"cannot write to {self.path}: {error.strerror or error}") from None
+        with as_user_error(OSError, doing=f"cannot write to {self.path}"):
+            write_text(self.path / "run.json", text)
 
     def settings(self) -> Settings:
         """The settings of the run that is here.  Errors: RunError where there is none, or it is not ours."""

@@ -8,6 +8,7 @@ import pytest
 from tinygrad_attn.lab.words import speaker
 from tinygrad_attn.pages.play import view
 from tinygrad_attn.pages.play.answers import WORDS, Knobs, bench, learn_now, learned
+from tinygrad_attn.show.matrix import matrix_html
 from tinygrad_attn.tasks.reader import attention
 from tinygrad_attn.train.loop import Trainer
 from tinygrad_attn.train.run import train_in
@@ -119,6 +120,6 @@ def test_odd_sentences_break_and_inject_nothing(model, text, language):
 
 
 def test_a_matrix_as_html_says_what_it_shows():
-    text = view.matrix_html("M", np.array([[2e-5, -1e-5], [np.inf, 0.0]]), ["a<", "b"], ["x", "y"])
+    text = matrix_html(np.array([[2e-5, -1e-5], [np.inf, 0.0]]), ["a<", "b"], ["x", "y"], caption="M")
     assert "a&lt;" in text and "×1e-05" in text and 'data-value="-1e-05"' in text and text.count("class=unseen") == 1
     assert "2.0" in text and "-1.0" in text and "--hue:var(--warm)" in text

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 
 import numpy as np
 
 from ...lab.words import Speaker
-from ...show.table import number, percent
+from ...show.matrix import MANY, matrix_html
+from ...show.numbers import number, percent
 from ..report.assets import asset
 from .answers import CHARACTERS, WORDS, Answer, Bench, Learned
 
@@ -27,7 +27,6 @@ _VARIABLES = """
 .ta table.numbers td,.ta table.numbers th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid var(--line)}
 .ta table.numbers th{font-weight:400;text-align:left}.ta table.matrix{border-collapse:collapse;color:var(--ink)}
 """
-MANY = 10  # words: beyond, cells get no numbers
 
 
 def style() -> str:
@@ -36,63 +35,6 @@ def style() -> str:
 
 def inside(*parts: str) -> str:
     return f'<div class="ta">{"".join(parts)}</div>'
-
-
-def matrix_html(
-    caption: str, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], keep: np.ndarray | None = None, *,
-    signed: bool = True, name: str = "",
-) -> str:  # fmt: skip
-    """A figure: a table of numbers (n, m) with named rows and columns; a darker cell is a larger number.
-
-    keep: False is hatched.  signed: red below 0, shaded by the largest size; else from 0 to 1."""
-    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) if signed else 1.0
-    unit = 10.0 ** np.floor(np.log10(largest)) if signed and largest > 0 and not 0.1 <= largest < 1000 else 1.0
-    many = len(columns) > MANY
-    turned = (many and max(map(len, columns)) > 1) or max(map(len, columns)) > 6
-    head = "".join(f"<th scope=col><span><bdi>{html.escape(word)}</bdi></span></th>" for word in columns)
-    body = ""
-    for i, row in enumerate(values):
-        cells = ""
-        for j, x in enumerate(row):
-            if not np.isfinite(x) or (keep is not None and not keep[i, j]):
-                cells += "<td class=unseen></td>"
-                continue
-            share = abs(float(x)) / largest if largest else 0.0
-            share = share**0.5 if many and not signed else share
-            kind = "strong" if share > 0.75 else "middle" if share > 0.55 else "weak"
-            hue = "warm" if x < 0 else "mark"
-            shown = "" if many else _short(float(x) / unit, signed)
-            cells += (
-                f'<td class={kind} data-value="{float(x):.9g}" title="{float(x):.4g}" '
-                f'style="--hue:var(--{hue});--share:{100 * share:.1f}%">{shown}</td>'
-            )
-        body += f"<tr><th scope=row><bdi>{html.escape(rows[i])}</bdi></th>{cells}</tr>"
-    longest = max(map(len, rows))
-    size = f"{len(values)} × {len(columns)}" + (f" · ×{unit:.0e}" if unit != 1.0 else "")
-    widths = f"<colgroup><col class=names>{'<col>' * len(columns)}</colgroup>"
-    return (
-        f"<figure><figcaption>{html.escape(caption)} <small>{size}</small></figcaption><div class=matrix-box tabindex=0>"
-        f'<table class="matrix{" wide" if many else ""}" data-name="{html.escape(name or caption, quote=True)}" '
-        f'style="--names:{longest * 0.62 + 0.8:.1f}em;--least:{len(columns) * 0.55 if many else 0}rem">{widths}'
-        f"<thead{' class=turned' if turned else ''}><tr><td style='background:none'></td>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div></figure>"
-    )
-
-
-def _short(x: float, signed: bool) -> str:
-    """As few characters as a narrow cell needs (as ``short`` in report/page.js).
-
-    >>> _short(0.53, False), _short(-3.04, True), _short(1e-9, True), _short(0.0, True)
-    ('.53', '-3.0', '≈0', '0')
-    """
-    size = abs(x)
-    if x == 0 or (not signed and size < 0.005):
-        return "0"
-    if not signed and size >= 0.995:
-        return "1"
-    if size < 0.005:
-        return "≈0"
-    return f"{x:.{0 if size >= 9.95 else 1 if size >= 0.995 else 2}f}".replace("0.", ".", 1)
 
 
 def model_html(learned: Learned, answer: Answer, keep: np.ndarray, gradients: bool, say: Speaker) -> str:
@@ -113,7 +55,9 @@ def model_html(learned: Learned, answer: Answer, keep: np.ndarray, gradients: bo
                 figures += f"<figure><figcaption>{title}</figcaption>{say('no gradient', 'sin gradiente')}</figure>"
             else:
                 name = f"model-{i}-{head}"
-                figures += matrix_html(title, what[head], answer.words, answer.words, keep, signed=gradients, name=name)
+                figures += matrix_html(
+                    what[head], answer.words, answer.words, keep, caption=title, signed=gradients, name=name
+                )
     line = f"<p id=ta-answers>{probabilities}. {why} {say('Loss', 'Pérdida')} {number(answer.loss)}.</p>"
     return f"{line}{_shade(len(answer.words), say)}<div class=grid>{figures}</div>"
 
@@ -149,7 +93,9 @@ def bench_html(found: Bench, keep: np.ndarray, gradients: bool, say: Speaker) ->
         names = columns if name == "mix" else found.words
         hide = None if name == "mix" else keep
         signed = gradients or name != "weights"
-        figures += matrix_html(caption, shown[name], found.words, names, hide, signed=signed, name=f"bench-{name}")
+        figures += matrix_html(
+            shown[name], found.words, names, hide, caption=caption, signed=signed, name=f"bench-{name}"
+        )
     meters = (
         (say("std of what softmax receives", "desviación de lo que recibe el softmax"), "std", number(found.score_std)),
         (say("entropy / log keys", "entropía / log claves"), "entropy", number(found.entropy)),
@@ -166,7 +112,7 @@ def bench_html(found: Bench, keep: np.ndarray, gradients: bool, say: Speaker) ->
         (
             say("dead rows (below 1e-3)", "filas muertas (menos de 1e-3)"),
             "dead",
-            percent(found.dead) if found.dead == found.dead else "-",
+            percent(found.dead),
         ),
     )
     rows = "".join(f"<tr><th>{what}</th><td data-meter={key}>{value}</td></tr>" for what, key, value in meters)

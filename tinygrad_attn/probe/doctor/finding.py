@@ -7,7 +7,7 @@ from typing import Any
 
 from ...autodiff.graph import Node
 from ...show import Column
-from ...show.page import ProbeTable
+from ...show.table import Table
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Report(list[Finding]):
     def kinds(self) -> list[str]:
         return [finding.kind for finding in self]
 
-    def table(self) -> ProbeTable:
+    def table(self) -> Table:
         columns = [Column(key, key, left=True) for key in ("kind", "where", "what", "why", "change")]
-        return ProbeTable("Doctor", columns, [vars(finding) for finding in self], self.notes)
+        return Table("Doctor", columns, [vars(finding) for finding in self], self.notes)
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.notes]
