@@ -258,3 +258,18 @@ def test_bad_calls():
         prompt, n, *rest = arguments
         with pytest.raises(ValueError, match=message):
             model.generate(prompt, n, **dict(zip(("temperature", "top_k"), rest)))
+
+
+# ---------------------------------------------------------------------------- settings of one call
+
+
+@pytest.mark.parametrize("attention", ["fused", "explicit"])
+def test_a_call_may_have_its_own_mask_scale_and_causality(attention):
+    model, tokens = small(attention=attention), text(2, 5)
+    as_made = model(tokens).numpy()
+    assert_allclose(model(tokens, mask=np.tri(5, dtype=bool), causal=False).numpy(), as_made, rtol=1e-5, atol=1e-7)
+    other = small(attention=attention, scale=1.0)
+    for part in other.blocks:
+        part.attn.causal = False
+    assert_array_equal(model(tokens, causal=False, scale=1.0).data, other(tokens).data)
+    assert_array_equal(model(tokens).data, as_made)  # a call leaves nothing behind

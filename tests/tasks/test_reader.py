@@ -44,3 +44,17 @@ def test_every_parameter_gets_a_gradient():
     tokens, labels = task.train.batch(np.random.default_rng(0), 64)
     ta.cross_entropy(reader(tokens), labels).backward()
     assert all(p.grad is not None and np.abs(p.grad.numpy()).max() > 0 for _, p in reader.named_parameters())
+
+
+def test_shorter_sentences_are_read_up_to_their_last_word_and_longer_ones_refused():
+    reader, tokens = Reader(2, seed=0), encode("I work , you work , he ___")[None]
+    seen_alone = np.tri(8, dtype=bool)
+    seen_alone[7, :7] = False  # the blank sees itself alone: what stands before it changes nothing
+    other = tokens.copy()
+    other[0, 6] = tokens[0, 0]
+    np.testing.assert_allclose(
+        reader(tokens, mask=seen_alone).numpy(), reader(other, mask=seen_alone).numpy(), rtol=1e-6
+    )
+    assert reader(tokens[:, :3]).shape == (1, 2)
+    with pytest.raises(IndexError):
+        reader(np.concatenate([tokens, tokens], axis=1))

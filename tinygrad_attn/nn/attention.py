@@ -106,20 +106,26 @@ class MultiHeadAttention(Module):
         mask: Any = None,
         cache: KVCache | None = None,
         return_weights: bool = False,
+        *,
+        causal: Causal | None = None,
+        scale: float | None = None,
     ) -> Any:
         """x (..., n, d_model) -> (..., n, d_model); with return_weights also (..., n_heads, n, n_k).
 
         context: where keys and values come from (cross attention).  mask: booleans (..., n, n_k), or
-        (..., 1, n, n_k) or per head (..., n_heads, n, n_k).  cache: decode after the positions it holds."""
+        (..., 1, n, n_k) or per head (..., n_heads, n, n_k).  cache: decode after the positions it holds.
+        causal, scale: for this call, in place of the module's own."""
         self._check(x, context, cache)
         q, k, v = self._projected(x, x if context is None else context)
-        causal = self.causal
+        causal = self.causal if causal is None else causal
         if cache is not None:
             k, v = cache.extended(k, v)
             causal = "bottom-right" if causal else False
         if self.n_kv_heads != self.n_heads:
             k, v = self._repeated(k), self._repeated(v)  #            (..., n_heads, n_k, d)
-        mix, weights = self._attend(q, k, v, self._mask(mask, x), causal, return_weights)
+        mix, weights = self._attend(
+            q, k, v, self._mask(mask, x), causal, self.scale if scale is None else scale, return_weights
+        )
         n = x.shape[-2]
         beside = reshape(swapaxes(mix, -3, -2), (*x.shape[:-2], n, self.n_heads * self.d_v))
         out = beside @ self.W_O  #                                    (..., n, n_heads d_v) @ (n_heads d_v, d_model)
@@ -127,13 +133,13 @@ class MultiHeadAttention(Module):
         return (out, weights) if return_weights else out
 
     def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Any, causal: Causal, return_weights: bool
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Any, causal: Causal, scale: float | None, return_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """mix (..., n_heads, n, d_v), and the weights (..., n_heads, n, n_k) where they are made."""
         rate = self.dropout if self.training else 0.0
         if self.attention == "fused" and not return_weights:
-            return fused_attention(q, k, v, mask, causal=causal, scale=self.scale, dropout=rate), None
-        return scaled_dot_product_attention(q, k, v, mask, causal=causal, scale=self.scale, dropout=rate)
+            return fused_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate), None
+        return scaled_dot_product_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate)
 
     def _check(self, x: Tensor, context: Tensor | None, cache: KVCache | None) -> None:
         for name, value in (("x", x), ("context", context)):

@@ -58,6 +58,8 @@ class Block(Module):
         self.mlp = MLP(d_model, 4 * d_model if d_hidden is None else d_hidden, rng, sigma)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, mask: Any = None, cache: KVCache | None = None) -> Tensor:
-        x = x + drop(self.attn(self.norm1(x), mask=mask, cache=cache), self.dropout, self.training)  # (..., n, d_model)
-        return x + drop(self.mlp(self.norm2(x)), self.dropout, self.training)  #                       (..., n, d_model)
+    def forward(self, x: Tensor, mask: Any = None, cache: KVCache | None = None, **attention: Any) -> Tensor:
+        """x (..., n, d_model) -> (..., n, d_model).  mask, cache, causal, scale: as in MultiHeadAttention's call."""
+        mix = self.attn(self.norm1(x), mask=mask, cache=cache, **attention)
+        x = x + drop(mix, self.dropout, self.training)  #                         (..., n, d_model)
+        return x + drop(self.mlp(self.norm2(x)), self.dropout, self.training)  #  (..., n, d_model)

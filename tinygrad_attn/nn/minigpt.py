@@ -80,10 +80,11 @@ class MiniGPT(Module):
                 for W in (part.attn.W_O, part.mlp.down.W):
                     W.data = W.numpy() / math.sqrt(2 * n_layers)
 
-    def forward(self, tokens: Any, cache: list[KVCache] | None = None) -> Tensor:
+    def forward(self, tokens: Any, cache: list[KVCache] | None = None, **attention: Any) -> Tensor:
         """Integers (..., T) -> logits (..., T, vocab_size): at each place, for the token that comes next.
 
-        cache: from ``new_cache``; then `tokens` continue the positions it holds.
+        cache: from ``new_cache``; then `tokens` continue the positions it holds.  mask, causal, scale: for this call,
+        as in MultiHeadAttention's; each block gets them.
 
         Errors: ValueError for more positions than the context, IndexError for a token outside the vocabulary."""
         tokens = plain(tokens)
@@ -100,7 +101,7 @@ class MiniGPT(Module):
         x = self.tokens(tokens) + getitem(self.positions.W, slice(start, stop))  # (..., T, d_model) + (T, d_model)
         x = drop(x, self.dropout, self.training).named("embedded")
         for i, block in enumerate(self.blocks):
-            x = block(x, cache=cache[i] if cache else None)  #                      (..., T, d_model)
+            x = block(x, cache=cache[i] if cache else None, **attention)  #         (..., T, d_model)
         x = self.norm(x)
         logits = x @ self.tokens.W.mT if self.head is None else self.head(x)  #     (..., T, d_model) @ (d_model, vocab)
         return logits.named("logits")

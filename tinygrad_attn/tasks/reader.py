@@ -3,7 +3,7 @@
     tokens (B, 8)
       token embedding + position embedding      (B, 8, d_model)
       one causal Block: 4 heads, then an MLP    (B, 8, d_model)
-      LayerNorm, Linear at position 7           (B, answers)
+      LayerNorm, Linear at the last position    (B, answers)
 
 The answer stands at position 6.  Position 7 holds the blank, so its row of attention weights must
 find position 6: an index into the sentence that nobody told the model about.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +45,13 @@ class Reader(Module):
         self.norm = LayerNorm(d_model)
         self.answer = Linear(d_model, answers, seed=rng)
 
-    def forward(self, tokens: Ints) -> Tensor:
-        x = self.token(tokens) + self.position(np.arange(LENGTH))  # (B, 8, d_model)
-        x = self.block(x)  #                                         (B, 8, d_model)
-        return self.answer(self.norm(x[:, BLANK_AT]))  #             (B, answers)
+    def forward(self, tokens: Ints, **attention: Any) -> Tensor:
+        """Tokens (B, n <= 8) -> logits (B, answers) at the last one.  mask, causal, scale: as in MultiHeadAttention's call.
+
+        Errors: IndexError for more than 8 tokens."""
+        x = self.token(tokens) + self.position(np.arange(tokens.shape[-1]))  # (B, n, d_model)
+        x = self.block(x, **attention)  #                                      (B, n, d_model)
+        return self.answer(self.norm(x[:, -1]))  #                             (B, answers)
 
 
 def learn(

@@ -2,6 +2,7 @@
 
 import html
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import tinygrad_attn as ta
 from tinygrad_attn.cli.main import main
-from tinygrad_attn.pages.report.look import CHAIN, look
+from tinygrad_attn.pages.look import CHAIN, look
 from tinygrad_attn.pages.report.subject import subject_of_run, subject_of_task
 from tinygrad_attn.train.loop import Trainer
 from tinygrad_attn.train.run import train_in
@@ -65,17 +66,31 @@ def test_look_gives_every_head_its_own_gradient():
     np.testing.assert_allclose(layer.gradient["scores"], layer.gradient["scaled"] / 2, rtol=1e-6)  # d_k = 4
 
 
+def test_threads_may_look_at_one_model_at_the_same_time():
+    model, x = ta.nn.Block(8, 2, seed=0, causal=True, sigma=0.5), ta.randn(1, 3, 8)
+
+    def query(place):
+        (layer,) = look(model, lambda: (model(x, scale=1.0 + place) ** 2).sum())
+        return layer.query
+
+    alone = [query(place) for place in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(query, [0, 1, 2, 3] * 8))
+    for place, found in enumerate(together):
+        np.testing.assert_array_equal(found, alone[place % 4])
+
+
 def test_a_training_is_seen_at_several_moments(subject):
-    assert [m.step for m in subject.moments] == [0, 2, 4, 8, 12, 20]
+    assert [s.step for s in subject.snapshots] == [0, 2, 4, 8, 12, 20]
     assert subject.target == "-s" and subject.words == subject.sentence.split()
-    for moment in subject.moments:
-        np.testing.assert_allclose(moment.layers[0].value["weights"].sum(axis=-1), 1, rtol=1e-5)
+    for snapshot in subject.snapshots:
+        np.testing.assert_allclose(snapshot.layers[0].value["weights"].sum(axis=-1), 1, rtol=1e-5)
 
 
 def test_a_run_is_seen_at_its_checkpoints(folder):
     found = subject_of_run(folder)
-    assert [m.step for m in found.moments] == [0, 2, 4, 6] and len(found.last.layers) == 2
-    assert not np.array_equal(found.moments[0].layers[0].query, found.last.layers[0].query)
+    assert [s.step for s in found.snapshots] == [0, 2, 4, 6] and len(found.last.layers) == 2
+    assert not np.array_equal(found.snapshots[0].layers[0].query, found.last.layers[0].query)
     own = subject_of_run(folder, "a b c d e f g h = a")
     assert own.sentence == "a b c d e f g h =" and own.target == "a"
     with pytest.raises(ValueError, match="not in the vocabulary: 'z'"):

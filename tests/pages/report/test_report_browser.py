@@ -43,12 +43,12 @@ def same(shown, ours, digits):
 
 def test_the_matrix_follows_the_training(page, subject):
     causal = np.tri(8, dtype=bool)
-    for place, moment in ((0, subject.moments[0]), (5, subject.last)):
+    for place, snapshot in ((0, subject.snapshots[0]), (5, subject.last)):
         move(page, "moment", place)
         for head in range(4):
-            finite = same(numbers(page, HEAD.format(head + 1)), moment.layers[0].value["weights"][head], 3)
+            finite = same(numbers(page, HEAD.format(head + 1)), snapshot.layers[0].value["weights"][head], 3)
             np.testing.assert_array_equal(finite, causal)
-        assert str(moment.step) == page.execute_script("return document.querySelector('#flow output').textContent")
+        assert str(snapshot.step) == page.execute_script("return document.querySelector('#flow output').textContent")
         shown = page.execute_script(
             "return [...document.querySelectorAll('[data-frames=moment] .frame')].map(f => f.hidden)"
         )
@@ -60,7 +60,7 @@ def test_the_matrix_follows_the_training(page, subject):
 
 
 def test_the_steps_show_values_and_gradients(page, subject):
-    layer = subject.moments[0].layers[0]
+    layer = subject.snapshots[0].layers[0]
     script = """
 for (const [id, value] of arguments[0]) { const s = document.getElementById(id); s.value = value;
   s.dispatchEvent(new Event("change")); }"""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,8 @@ from zlib import crc32
 import numpy as np
 
 from ...attention import scaled_dot_product_attention
-from ...autodiff.functions import cross_entropy, softmax
-from ...autodiff.mode import no_grad
 from ...autodiff.tensor import Tensor
+from ...lab.reading import SENTENCE
 from ...nn import MultiHeadAttention
 from ...nn.module import Module
 from ...probe import watch
@@ -23,8 +20,7 @@ from ...probe.meters import rows as meters_of
 from ...tasks.agreement import LENGTH, VOCABULARY, Ints, agreement, encode
 from ...tasks.reader import STEPS, Reader, learn
 from ...train.load_run import trained
-from ..report.look import Layer, look
-from ..report.subject import visible
+from ..look import Answer, ask
 
 MASKS = ("causal", "none", "others")  # each word sees: itself and those before it; all; all but itself
 WORDS = 24  # shown of a sentence at most
@@ -70,40 +66,20 @@ class Knobs:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A trained model on some words: its attentions and their gradients, and how probable each answer is.
-
-    target: the answer whose loss the gradients are of; right: is it what the grammar says (None: it has no opinion)."""
-
-    words: list[str]
-    layers: list[Layer]
-    answers: list[tuple[str, float]]
-    target: str
-    right: bool | None
-    loss: float
-
-
 class Learned:
-    """A trained model that reads sentences.  name: of its task.  logits(tokens, keep): at the last token, (1, answers).
-    vocabulary: its tokens.  limit: how many of them it can read.  ask: what the grammar says, where there is one."""
+    """A trained model that reads sentences.  name: of its task.  vocabulary: its tokens; encode: text to tokens (n,);
+    between: what is written between two of them.  limit: how many it can read.  grammar: what is right, where there is a
+    grammar and it has an opinion."""
 
-    def __init__(
-        self,
-        name: str,
-        model: Module,
-        logits: Callable[[Ints, np.ndarray], Tensor],
-        encode: Callable[[str], Ints],
-        vocabulary: tuple[str, ...],
-        answers: tuple[str, ...],
-        limit: int,
-        between: str,
-        example: str,
-        ask: Callable[[str], str] | None = None,
-    ) -> None:
-        self.name, self.model, self.logits, self.encode, self.vocabulary = name, model, logits, encode, vocabulary
-        self.answers, self.limit, self.between, self.example, self._ask = answers, limit, between, example, ask
-        self._attentions = [m for _, m in model.named_modules() if isinstance(m, MultiHeadAttention)]
-        self._lock = threading.Lock()  # two pages may ask at once, and knobs are turned on the one model
+    name: str
+    model: Module
+    encode: Callable[[str], Ints]
+    vocabulary: tuple[str, ...]
+    answers: tuple[str, ...]
+    limit: int
+    between: str
+    example: str
+    grammar: Callable[[str], str] | None = None
 
     def parts(self, text: str) -> list[str]:
         """The tokens of a text, known or not."""
@@ -114,77 +90,46 @@ class Learned:
         known = set(self.vocabulary)
         return [part for part in dict.fromkeys(self.parts(text)) if part not in known]
 
+    def logits(self, tokens: Ints, keep: np.ndarray, scale: float | None = None) -> Tensor:
+        """At the last token, (1, answers).  keep: (n, n), who may look at whom, in place of the model's own mask."""
+        found = self.model(tokens[None], mask=keep, causal=False, scale=scale)
+        return found[:, -1] if found.ndim == 3 else found  # a Reader answers at its last token only
+
     def read(self, text: str, knobs: Knobs = Knobs()) -> Answer:
         """Errors: ValueError for an empty text, unknown tokens, or more than it can read."""
         parts = self.parts(text)
         if not parts or len(parts) > self.limit:
             raise ValueError(f"expected 1 to {self.limit} tokens, got {len(parts)}")
-        tokens, keep = self.encode(self.between.join(parts)), knobs.keep(len(parts))
-        with self._lock, self._turned(knobs):
-            with no_grad():
-                first = self.logits(tokens, keep)
-            probabilities = softmax(first).numpy()[0].astype(float)
-            target, right = self._target(text, probabilities)
-            loss = float(cross_entropy(first, np.array([target])).item())
-            layers = look(self.model, lambda: cross_entropy(self.logits(tokens, keep), np.array([target])))
-        order = np.argsort(-probabilities)[:3]
-        shown = [(visible(self.answers[i]), float(probabilities[i])) for i in order]
-        return Answer([visible(part) for part in parts], layers, shown, visible(self.answers[target]), right, loss)
+        tokens, keep, scale = self.encode(self.between.join(parts)), knobs.keep(len(parts)), knobs.scale(self._d_k())
+        return ask(self.model, lambda: self.logits(tokens, keep, scale), self.answers, self._right(parts))
 
-    def _target(self, text: str, probabilities: np.ndarray) -> tuple[int, bool | None]:
-        """What the grammar says, where it has an opinion; else what the model says."""
-        if self._ask is not None:
-            try:
-                right = self.answers.index(self._ask(" ".join(self.parts(text))))
-                return right, bool(right == probabilities.argmax())
-            except ValueError:
-                pass
-        return int(probabilities.argmax()), None
+    def _d_k(self) -> int:
+        return next(m.d_k for _, m in self.model.named_modules() if isinstance(m, MultiHeadAttention))
 
-    @contextmanager
-    def _turned(self, knobs: Knobs) -> Iterator[None]:
-        """The model's attentions with another scale, and with no mask but the one they are given, for a while."""
-        before = [(attention.scale, attention.causal) for attention in self._attentions]
+    def _right(self, parts: list[str]) -> int | None:
+        """The place of the answer that the grammar asks for."""
         try:
-            for attention in self._attentions:
-                attention.scale, attention.causal = knobs.scale(attention.d_k), False
-            yield
-        finally:
-            for attention, (scale, causal) in zip(self._attentions, before):
-                attention.scale, attention.causal = scale, causal
+            return None if self.grammar is None else self.answers.index(self.grammar(" ".join(parts)))
+        except ValueError:  # no sentence of its language
+            return None
 
 
 def learn_now(seed: int = 0, on_step: Callable[[int, float], None] = lambda step, loss: None) -> Learned:
     """A Reader that learns the agreement task in a second or two."""
-    task, example = agreement(seed), "I work , you work , he ___"
+    task = agreement(seed)
     reader = Reader(len(task.answers), seed)
     learn(reader, task, seed, STEPS, on_step=on_step)
-
-    def logits(tokens: Ints, keep: np.ndarray) -> Tensor:  # as Reader.forward, for any length, at the last word
-        x = reader.block(reader.token(tokens[None]) + reader.position(np.arange(len(tokens))), mask=keep)
-        return reader.answer(reader.norm(x[:, -1]))
-
-    return Learned("agreement", reader, logits, encode, VOCABULARY, task.answers, LENGTH, " ", example, task.ask)
+    return Learned("agreement", reader, encode, VOCABULARY, task.answers, LENGTH, " ", SENTENCE, task.ask)
 
 
 def learned(folder: Path) -> Learned:
-    """The best checkpoint of a run.  Errors: as those of ``train.reading.trained``."""
+    """The best checkpoint of a run.  Errors: as those of ``train.load_run.trained``."""
     model, task = trained(folder)
     rows = task.held_out()
     stop = int(np.flatnonzero(rows.targets[0] >= 0)[0]) + 1
     example = task.decode(rows.tokens[0, : stop if task.exact and stop > 1 else min(WORDS, task.context)])
     limit = min(task.context, WORDS)
-
-    def logits(tokens: Ints, keep: np.ndarray) -> Tensor:  # as MiniGPT.forward, with a mask
-        x = model.tokens(tokens[None]) + model.positions(np.arange(len(tokens)))
-        for block in model.blocks:
-            x = block(x, mask=keep)
-        x = model.norm(x)[:, -1]
-        return x @ model.tokens.W.mT if model.head is None else model.head(x)
-
-    return Learned(
-        task.name, model, logits, task.encode, task.vocabulary, task.vocabulary, limit, task.between, example
-    )
+    return Learned(task.name, model, task.encode, task.vocabulary, task.vocabulary, limit, task.between, example)
 
 
 @dataclass(frozen=True)

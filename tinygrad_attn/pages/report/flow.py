@@ -8,22 +8,22 @@ import numpy as np
 
 from ...lab.words import Speaker
 from ...show.table import number
-from .look import CHAIN, Layer
+from ..look import CHAIN, Layer
 from .subject import Subject
 from .svg import LINES, frames, inline, plain_axes, slider
 
 
 def flow_section(subject: Subject, say: Speaker) -> str:
-    """One picture and one table for each moment of the training; the page's `moment` slider moves them."""
+    """One picture and one table for each snapshot of the training; the page's `moment` slider moves them."""
     everything = [
-        n for m in subject.moments for layer in m.layers for ns in layer.norms().values() for n in ns if n > 0
+        n for m in subject.snapshots for layer in m.layers for ns in layer.norms().values() for n in ns if n > 0
     ]
     limits = (min(everything) / 2, max(everything) * 2) if everything else (1e-6, 1.0)
     pictures = []
-    for moment in subject.moments:
-        inside = "".join(_layer(i, layer, limits, moment.step, say) for i, layer in enumerate(moment.layers))
+    for snapshot in subject.snapshots:
+        inside = "".join(_layer(i, layer, limits, snapshot.step, say) for i, layer in enumerate(snapshot.layers))
         pictures.append(inside)
-    steps = [str(moment.step) for moment in subject.moments]
+    steps = [str(snapshot.step) for snapshot in subject.snapshots]
     return (
         f"<h2>{say('From the loss to W_Q, head by head', 'De la pérdida a W_Q, cabeza por cabeza')}</h2><p>"
         + say(

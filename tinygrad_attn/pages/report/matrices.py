@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...lab.words import Speaker
-from .look import Layer
-from .subject import Moment, Subject
+from ..look import Layer
+from .subject import Snapshot, Subject
 from .svg import slider
 
 FORMULAS = {
@@ -23,7 +23,7 @@ NUMBERS = 60_000  # of the step section, in the file at most
 
 def matrix_section(subject: Subject, say: Speaker) -> str:
     wide = len(subject.words) > 10  # as in page.js
-    values = [f"{m.step}" for m in subject.moments]
+    values = [f"{m.step}" for m in subject.snapshots]
     return (
         f"<h2>{say('Who looks at whom', 'Quién mira a quién')}</h2><p>"
         + say(
@@ -46,7 +46,7 @@ def steps_section(subject: Subject, say: Speaker) -> str:
     layers, heads = len(subject.last.layers), subject.last.layers[0].heads
     layer = subject.last.layers[0]
     n, d_k, d_v = (*layer.value["q"].shape[1:], layer.value["v"].shape[-1])
-    moments = [subject.last, subject.moments[0]]
+    moments = [subject.last, subject.snapshots[0]]
     return (
         f"<h2>{say('The four steps', 'Los cuatro pasos')}</h2><p>"
         + say(
@@ -72,7 +72,7 @@ def _select(name: str, label: str, options: list[str]) -> str:
 
 def page_data(subject: Subject, say: Speaker) -> dict[str, Any]:
     """What the page's script draws from: numbers with four digits, None where a mask hides."""
-    steps = [[_steps(layer, say) for layer in m.layers] for m in (subject.last, subject.moments[0])]
+    steps = [[_steps(layer, say) for layer in m.layers] for m in (subject.last, subject.snapshots[0])]
     if _count(subject.last) > NUMBERS:  # a large model: its first layer, and only as it is now
         steps = [[_steps(subject.last.layers[0], say)]]
     return {
@@ -84,7 +84,7 @@ def page_data(subject: Subject, say: Speaker) -> dict[str, Any]:
                 "answers": [[word, short(p)] for word, p in m.answers],
                 "layers": [_visible(layer) for layer in m.layers],
             }
-            for m in subject.moments
+            for m in subject.snapshots
         ],
         "steps": steps,
     }
@@ -108,8 +108,8 @@ def _steps(layer: Layer, say: Speaker) -> dict[str, Any]:
     return found
 
 
-def _count(moment: Moment) -> int:
-    return sum(4 * array.size for layer in moment.layers for name, array in layer.value.items() if name in FORMULAS)
+def _count(snapshot: Snapshot) -> int:
+    return sum(4 * array.size for layer in snapshot.layers for name, array in layer.value.items() if name in FORMULAS)
 
 
 def short(values: Any, digits: int = 4) -> Any:

@@ -1,4 +1,4 @@
-"""Subject: a model at several moments of its training, and one sentence to look at."""
+"""Subject: a model at several steps of its training, and one sentence to look at."""
 
 from __future__ import annotations
 
@@ -8,48 +8,43 @@ from pathlib import Path
 
 import numpy as np
 
-from ...autodiff.functions import cross_entropy, softmax
-from ...autodiff.mode import no_grad
 from ...autodiff.tensor import Tensor
 from ...lab.reading import SENTENCE
 from ...nn.module import Module
-from ...tasks.agreement import Agreement, Ints, agreement, encode
+from ...tasks.agreement import Ints, agreement, encode
 from ...tasks.letters import Task
 from ...tasks.reader import STEPS, Reader, learn
 from ...train.checkpoint import CheckpointError, load
 from ...train.rundir import RunDirectory
 from ...train.settings import model_of, task_of
-from .look import Layer, look
+from ..look import Answer, ask, visible
 
-MOMENTS = 6  # of a training, at most
+SNAPSHOTS = 6  # of a training, at most
 LONGEST = 32  # tokens of a sentence: more do not fit a page
 
 
 @dataclass(frozen=True)
-class Moment:
-    """One moment of a training: the step, the loss on the sentence, every attention, the most probable answers."""
+class Snapshot(Answer):
+    """What the model answers after `step` steps of its training."""
 
     step: int
-    loss: float
-    layers: list[Layer]
-    answers: list[tuple[str, float]]
 
 
 @dataclass(frozen=True)
 class Subject:
     """What a report is about.  sentence: as it is written; words: its tokens, each visible.  target: what is right at
-    the place where the model is asked.  moments: from the first weights to the last."""
+    the place where the model is asked.  snapshots: from the first weights to the last."""
 
     name: str
     sentence: str
     words: list[str]
     target: str
-    moments: list[Moment]
+    snapshots: list[Snapshot]
     parameters: int
 
     @property
-    def last(self) -> Moment:
-        return self.moments[-1]
+    def last(self) -> Snapshot:
+        return self.snapshots[-1]
 
 
 def subject_of_task(
@@ -58,28 +53,26 @@ def subject_of_task(
     """A Reader that learns the agreement task in a second or two, looked at six times on the way.
 
     >>> found = subject_of_task(steps=2)
-    >>> [moment.step for moment in found.moments], found.target
+    >>> [snapshot.step for snapshot in found.snapshots], found.target
     ([0, 1, 2], '-s')
     """
-    task, reader = agreement(seed), None
+    task = agreement(seed)
     reader = Reader(len(task.answers), seed)
+    tokens, right = encode(SENTENCE)[None], task.answers.index(task.ask(SENTENCE))
     stops = {0, steps} | {steps * share // 100 for share in (10, 20, 40, 60)}
-    moments = [moment_of_reader(reader, task, 0)]
+    snapshots: list[Snapshot] = []
 
-    def watched(step: int, loss: float) -> None:
-        on_step(step, loss)
+    def look_at(step: int) -> None:
         if step in stops:
-            moments.append(moment_of_reader(reader, task, step))
+            snapshots.append(_snapshot(step, reader, lambda: reader(tokens), task.answers, right))
 
-    learn(reader, task, seed, steps, on_step=watched)
-    size = sum(p.size for p in reader.parameters())
-    return Subject("agreement", SENTENCE, SENTENCE.split(), task.ask(SENTENCE), moments, size)
+    def after(step: int, loss: float) -> None:
+        on_step(step, loss)
+        look_at(step)
 
-
-def moment_of_reader(reader: Reader, task: Agreement, step: int, sentence: str = SENTENCE) -> Moment:
-    """A Reader looked at on one sentence of the language."""
-    tokens, right = encode(sentence)[None], np.array([task.answers.index(task.ask(sentence))])
-    return _moment(reader, lambda: reader(tokens), right, task.answers, step)
+    look_at(0)
+    learn(reader, task, seed, steps, on_step=after)
+    return Subject("agreement", SENTENCE, SENTENCE.split(), snapshots[-1].target, snapshots, _size(reader))
 
 
 def subject_of_run(folder: Path, sentence: str | None = None) -> Subject:
@@ -90,17 +83,40 @@ def subject_of_run(folder: Path, sentence: str | None = None) -> Subject:
     directory = RunDirectory(folder)
     settings, task = task_of(directory.settings())
     tokens, targets = _row(task, sentence)
+    place = int(np.flatnonzero(targets >= 0)[-1])
     model = model_of(settings, task)
     model.eval()
 
-    def moment(step: int) -> Moment:
-        place = int(np.flatnonzero(targets >= 0)[-1])
-        return _moment(model, lambda: model(tokens[None])[:, place], targets[place : place + 1], task.vocabulary, step)
+    def look_at(step: int) -> Snapshot:
+        return _snapshot(step, model, lambda: model(tokens[None])[:, place], task.vocabulary, int(targets[place]))
 
-    moments = [moment(0)]
+    snapshots = [look_at(0)]
+    at_step = _weights(directory)
+    for step in _spread(sorted(at_step), SNAPSHOTS - 1):
+        try:
+            model.load_state_dict(at_step[step])
+        except (KeyError, ValueError) as error:
+            raise CheckpointError(
+                f"{folder}: the checkpoint of step {step} does not fit the model: {error.args[0]}"
+            ) from error
+        snapshots.append(look_at(step))
+    words = [visible(task.vocabulary[i]) for i in tokens]
+    return Subject(settings.task, task.decode(tokens), words, snapshots[-1].target, snapshots, _size(model))
+
+
+def _snapshot(step: int, model: Module, logits: Callable[[], Tensor], names: tuple[str, ...], target: int) -> Snapshot:
+    return Snapshot(**vars(ask(model, logits, names, target)), step=step)
+
+
+def _size(model: Module) -> int:
+    return sum(p.size for p in model.parameters())
+
+
+def _weights(directory: RunDirectory) -> dict[int, dict[str, np.ndarray]]:
+    """step -> the model's weights, of every checkpoint."""
     saved = directory.saved()
     if not saved:
-        raise CheckpointError(f"no checkpoint in {folder} yet; let the run go on with --resume")
+        raise CheckpointError(f"no checkpoint in {directory.path} yet; let the run go on with --resume")
     best = directory.best()
     at_step = {}
     for path in [*saved, *([best] if best is not None else [])]:
@@ -108,26 +124,7 @@ def subject_of_run(folder: Path, sentence: str | None = None) -> Subject:
         at_step[int(state["step"])] = {
             n.removeprefix("model."): a for n, a in tensors.items() if n.startswith("model.")
         }
-    for step in _spread(sorted(at_step), MOMENTS - 1):
-        try:
-            model.load_state_dict(at_step[step])
-        except (KeyError, ValueError) as error:
-            raise CheckpointError(
-                f"{folder}: the checkpoint of step {step} does not fit the model: {error.args[0]}"
-            ) from error
-        moments.append(moment(step))
-    words = [visible(task.vocabulary[i]) for i in tokens]
-    right = visible(task.vocabulary[targets[targets >= 0][-1]])
-    return Subject(settings.task, task.decode(tokens), words, right, moments, sum(p.size for p in model.parameters()))
-
-
-def visible(token: str) -> str:
-    """A token that can be seen: a space and the end of a line have signs.
-
-    >>> visible(" "), visible("he")
-    ('␣', 'he')
-    """
-    return token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥")
+    return at_step
 
 
 def _row(task: Task, sentence: str | None) -> tuple[Ints, Ints]:
@@ -160,13 +157,3 @@ def _spread(steps: list[int], count: int) -> list[int]:
     if len(steps) <= count:
         return steps
     return [steps[i] for i in sorted({round(i * (len(steps) - 1) / (count - 1)) for i in range(count)})]
-
-
-def _moment(model: Module, logits: Callable[[], Tensor], right: Ints, names: tuple[str, ...], step: int) -> Moment:
-    with no_grad():
-        first = logits()
-        probabilities = softmax(first).numpy()[0].astype(float)
-        loss = cross_entropy(first, right).item()
-    layers = look(model, lambda: cross_entropy(logits(), right))
-    order = np.argsort(-probabilities)[:3]
-    return Moment(step, float(loss), layers, [(visible(names[i]), float(probabilities[i])) for i in order])
