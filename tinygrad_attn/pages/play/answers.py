@@ -20,7 +20,7 @@ from ...probe.meters import rows as meters_of
 from ...tasks.agreement import LENGTH, VOCABULARY, Ints, agreement, encode
 from ...tasks.reader import STEPS, Reader, learn
 from ...train.load_run import trained
-from ..look import Answer, ask
+from ..look import Answer, ask, visible
 
 MASKS = ("causal", "none", "others")  # each word sees: itself and those before it; all; all but itself
 WORDS = 24  # shown of a sentence at most
@@ -84,6 +84,10 @@ class Learned:
     def parts(self, text: str) -> list[str]:
         """The tokens of a text, known or not."""
         return text[:CHARACTERS].split() if self.between else list(text[:CHARACTERS])
+
+    def words(self, text: str) -> list[str]:
+        """The tokens as they are shown."""
+        return [visible(part) for part in self.parts(text)]
 
     def unknown(self, text: str) -> list[str]:
         """Those that it does not know, each once."""

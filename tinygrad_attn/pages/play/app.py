@@ -100,7 +100,8 @@ def _(gradients, knobs, learned, mo, say, sentence, view):
     _body = view.trouble_html(learned, sentence.value, say)
     if not _body:
         _answer = learned.read(sentence.value, knobs)
-        _body = view.model_html(learned, _answer, knobs.keep(len(_answer.words)), gradients.value, say)
+        _words = learned.words(sentence.value)
+        _body = view.model_html(_words, _answer, knobs.keep(len(_words)), gradients.value, say)
     mo.Html(view.inside(f"<h2>{_title}</h2>{_body}"))
     return
 

@@ -37,7 +37,7 @@ def inside(*parts: str) -> str:
     return f'<div class="ta">{"".join(parts)}</div>'
 
 
-def model_html(learned: Learned, answer: Answer, keep: np.ndarray, gradients: bool, say: Speaker) -> str:
+def model_html(words: list[str], answer: Answer, keep: np.ndarray, gradients: bool, say: Speaker) -> str:
     """Every head of the model on the sentence: weights, or the gradients of the loss to the scores."""
     probabilities = ", ".join(f"<b>{html.escape(word)}</b> {percent(p)}" for word, p in answer.answers)
     target = html.escape(answer.target)
@@ -55,11 +55,15 @@ def model_html(learned: Learned, answer: Answer, keep: np.ndarray, gradients: bo
                 figures += f"<figure><figcaption>{title}</figcaption>{say('no gradient', 'sin gradiente')}</figure>"
             else:
                 name = f"model-{i}-{head}"
+<<<<<<< HEAD
                 figures += matrix_html(
                     what[head], answer.words, answer.words, keep, caption=title, signed=gradients, name=name
                 )
+=======
+                figures += matrix_html(title, what[head], words, words, keep, signed=gradients, name=name)
+>>>>>>> df19231 (pages: the live page asks the model for the words it shows)
     line = f"<p id=ta-answers>{probabilities}. {why} {say('Loss', 'Pérdida')} {number(answer.loss)}.</p>"
-    return f"{line}{_shade(len(answer.words), say)}<div class=grid>{figures}</div>"
+    return f"{line}{_shade(len(words), say)}<div class=grid>{figures}</div>"
 
 
 def trouble_html(learned: Learned, text: str, say: Speaker) -> str:
