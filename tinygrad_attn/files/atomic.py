@@ -1,4 +1,4 @@
-"""A file that takes the place of another one whole: whatever interrupts the writing, the old file or the new one is there."""
+"""Writing a file whole: whatever interrupts it, the old file or the new one is there."""
 
 from __future__ import annotations
 

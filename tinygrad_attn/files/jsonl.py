@@ -1,4 +1,4 @@
-"""Files of one JSON object a line, to which a run adds: a crash may cut the last line short, and nothing else is lost."""
+"""Files of one JSON object a line, to which a run adds: a crash may cut the last line short and loses nothing else."""
 
 from __future__ import annotations
 

@@ -37,10 +37,11 @@ def matrix_html(
     )
     size = f"{len(values)} × {len(columns)}" + (f" · ×{unit:.0e}" if unit != 1.0 else "")
     widths = f"<colgroup><col class=names>{'<col>' * len(columns)}</colgroup>"
+    names, least = max(map(len, rows)) * 0.62 + 0.8, len(columns) * 0.55 if many else 0
     return (
-        f"<figure><figcaption>{html.escape(caption)} <small>{size}</small></figcaption><div class=matrix-box tabindex=0>"
-        f'<table class="matrix{" wide" if many else ""}" data-name="{html.escape(name or caption, quote=True)}" '
-        f'style="--names:{max(map(len, rows)) * 0.62 + 0.8:.1f}em;--least:{len(columns) * 0.55 if many else 0}rem">{widths}'
+        f"<figure><figcaption>{html.escape(caption)} <small>{size}</small></figcaption>"
+        f'<div class=matrix-box tabindex=0><table class="matrix{" wide" if many else ""}" data-name="{html.escape(name or caption, quote=True)}" '
+        f'style="--names:{names:.1f}em;--least:{least}rem">{widths}'
         f"<thead{' class=turned' if turned else ''}><tr><td style='background:none'></td>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div></figure>"
     )

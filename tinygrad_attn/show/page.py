@@ -13,7 +13,8 @@ _STYLE = """
 @media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#151718;--dim:#a3a3a3;--line:#3a3d40;
   --mark:#8ab4f8;--shade:#202426;--bad:#f2b8b5}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:72rem;padding:1rem;font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}
+body{margin:0 auto;max-width:72rem;padding:1rem;font:16px/1.5 system-ui,sans-serif;
+  color:var(--ink);background:var(--paper)}
 h1{font-size:1.3rem;margin:.2rem 0 .6rem}h2{font-size:1.05rem;margin:1.2rem 0 .4rem}
 h3{font-size:.9rem;color:var(--dim);margin:.6rem 0 .2rem}h1,h2,h3{overflow-wrap:anywhere}
 p{margin:.4rem 0}.dim,.note{color:var(--dim);font-size:.9rem}.bad{color:var(--bad)}

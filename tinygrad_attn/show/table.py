@@ -63,7 +63,7 @@ class Table:
         )
 
     def to_html(self, path: str | Path | None = None, *, level: int = 2) -> str:
-        """The table as a part of a page, every text in it escaped; where a `path` is given, a page of it is written there.
+        """The table as a part of a page, every text in it escaped; with a `path`, a page of it is written there.
 
         level: of the heading, from 1 (the page's title) to 6."""
 

@@ -1,4 +1,4 @@
-"""What one cell of a sweep can be.  Each kind is a record: its fields are the keys of the sweep file, ``run()`` measures.
+"""What one cell of a sweep can be.  Each kind is a record: its fields are the keys of the sweep file, run() measures.
 
     successor   the lab's task (lab/successor.py): does one attention learn who follows whom?
     gradients   what is left of the score gradients (lab/vanishing.py)
@@ -141,6 +141,6 @@ _OF_THE_FOLDER = ("text_digest", "save_every", "keep")
 
 
 def keys_of(run: str) -> dict[str, str]:
-    """The keys that a kind takes, each with its type as it is written: ``"int"``, ``"float"``, ``"str"``, ``"bool"``."""
+    """The keys that a kind takes, each with its type as it is written: "int", "float", "str" or "bool"."""
     record: Any = Settings if run == "train" else KINDS[run]
     return {f.name: str(f.type).removesuffix(" | None") for f in fields(record) if f.name not in _OF_THE_FOLDER}
