@@ -55,13 +55,7 @@ def model_html(words: list[str], answer: Answer, keep: np.ndarray, gradients: bo
                 figures += f"<figure><figcaption>{title}</figcaption>{say('no gradient', 'sin gradiente')}</figure>"
             else:
                 name = f"model-{i}-{head}"
-<<<<<<< HEAD
-                figures += matrix_html(
-                    what[head], answer.words, answer.words, keep, caption=title, signed=gradients, name=name
-                )
-=======
-                figures += matrix_html(title, what[head], words, words, keep, signed=gradients, name=name)
->>>>>>> df19231 (pages: the live page asks the model for the words it shows)
+                figures += matrix_html(what[head], words, words, keep, caption=title, signed=gradients, name=name)
     line = f"<p id=ta-answers>{probabilities}. {why} {say('Loss', 'Pérdida')} {number(answer.loss)}.</p>"
     return f"{line}{_shade(len(words), say)}<div class=grid>{figures}</div>"
 
