@@ -55,5 +55,5 @@ def test_example(name: str) -> None:
 
 def test_every_operation_has_an_example() -> None:
     names = {name.rpartition(".")[2] for name in EXAMPLES}
-    operations = {value.op.name for value in vars(ta).values() if isinstance(getattr(value, "op", None), Op)}
+    operations = {made.name for name in ta.__all__ if isinstance(made := getattr(getattr(ta, name), "op", None), Op)}
     assert operations - names == set()

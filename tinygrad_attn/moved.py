@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 # old path -> new path, both inside the package; what lies below a room moved with it
 PATHS = {
@@ -37,11 +36,17 @@ PATHS = {
 }
 
 
-class OldPaths(MetaPathFinder, Loader):
-    """Asked first: a folder that an older checkout left behind, with nothing but byte code in it, would answer too."""
+class OldPaths:
+    """Asked first: a folder that an older checkout left behind, with nothing but byte code in it, would answer too.
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if new_path(name) else None
+    Finder and loader by their methods: the base classes for them (importlib.abc) take longer to load than we do."""
+
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        loader: Any = self
+        return ModuleSpec(name, loader) if new_path(name) else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Python's own empty module will do."""
 
     def exec_module(self, module: ModuleType) -> None:
         new = new_path(module.__name__)
