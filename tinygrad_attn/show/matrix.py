@@ -40,7 +40,8 @@ def matrix_html(
     names, least = max(map(len, rows)) * 0.62 + 0.8, len(columns) * 0.55 if many else 0
     return (
         f"<figure><figcaption>{html.escape(caption)} <small>{size}</small></figcaption>"
-        f'<div class=matrix-box tabindex=0><table class="matrix{" wide" if many else ""}" data-name="{html.escape(name or caption, quote=True)}" '
+        f'<div class=matrix-box tabindex=0><table class="matrix{" wide" if many else ""}" '
+        f'data-name="{html.escape(name or caption, quote=True)}" '
         f'style="--names:{names:.1f}em;--least:{least}rem">{widths}'
         f"<thead{' class=turned' if turned else ''}><tr><td style='background:none'></td>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div></figure>"
