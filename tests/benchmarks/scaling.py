@@ -79,10 +79,10 @@ class Overlapped(BatchGradient):
     """Sends a bucket of gradients as soon as backward has written the last of it."""
 
     def __call__(self, rows: Any, size: int, step: int) -> Any:
-        carrier: Any = self.carrier
-        mpi, comm, buffers = carrier._mpi, carrier.comm, self.optimizer.gradients
+        ranks: Any = self.workers
+        mpi, comm, buffers = ranks._mpi, ranks.comm, self.optimizer.gradients
         waiting = [self._bucket_of(group, len(g)) for group, g in zip(self.optimizer.groups, buffers)]
-        mine, sent = share(size, carrier.count, carrier.number), []
+        mine, sent = share(size, ranks.count, ranks.number), []
         tokens, targets = rows(mine.start, len(mine))
         with drawing(keys(self.seed, step, mine.start)):
             loss = cross_entropy(self.model(tokens), targets)

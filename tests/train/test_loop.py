@@ -89,7 +89,7 @@ def test_an_error_in_a_worker_is_raised() -> None:
             raise KeyError("from worker 1")
 
     with pytest.raises(KeyError, match="from worker 1"):
-        Threads(3).run(work)
+        Threads(3).each(work)
     with pytest.raises(ValueError, match="cannot share 7 rows"):
         Trainer(*task_of(preset("copy", **TINY)), Threads(8))
 

@@ -20,7 +20,7 @@ from ..train.ranks import launched, world
 from ..train.run import Interrupted, train_in
 from ..train.rundir import RunDirectory
 from ..train.settings import TASKS, Settings, preset, task_of
-from ..train.workers import Carrier, Threads, sensible_workers
+from ..train.workers import Threads, Workers, sensible_workers
 from .output import can_draw, console, progress
 
 # flag, type, help; a flag's name is that of a setting
@@ -112,7 +112,7 @@ def metered(arguments: argparse.Namespace, screen: Console, directory: RunDirect
 
     path = directory.path / "meters.jsonl"
     recorder = Recorder(trainer.model, path, arguments.meters, on_alarm=lambda alarm: screen.print(str(alarm)))
-    trainer.around = recorder.at
+    trainer.each_gradient_in = recorder.at
     return recorder
 
 
@@ -136,7 +136,7 @@ def saved_settings(arguments: argparse.Namespace, directory: RunDirectory) -> Se
     return None
 
 
-def trainer_for(arguments: argparse.Namespace, saved: Settings | None, carrier: Carrier | None = None) -> Trainer:
+def trainer_for(arguments: argparse.Namespace, saved: Settings | None, workers: Workers | None = None) -> Trainer:
     """A trainer at its first step.  What was asked for must agree with `saved`.
 
     Errors: ValueError, OSError (of a text), RuntimeError (of a device), UserError."""
@@ -154,9 +154,9 @@ def trainer_for(arguments: argparse.Namespace, saved: Settings | None, carrier: 
         if differ:
             raise UserError(f"--resume goes on with the settings of the run; asked for {', '.join(differ)}")
         s, task = task_of(saved)
-    if carrier is None:
-        carrier = Threads(arguments.workers or sensible_workers(s.batch, s.context, s.d_model, s.n_layers))
-    return Trainer(s, task, carrier, arguments.device)
+    if workers is None:
+        workers = Threads(arguments.workers or sensible_workers(s.batch, s.context, s.d_model, s.n_layers))
+    return Trainer(s, task, workers, arguments.device)
 
 
 def begin_or_resume(directory: RunDirectory, trainer: Trainer, resume: bool) -> None:
@@ -164,12 +164,12 @@ def begin_or_resume(directory: RunDirectory, trainer: Trainer, resume: bool) -> 
     if resume:
         directory.resume(trainer)
     else:
-        directory.begin(trainer.settings, trainer.carrier.count)
+        directory.begin(trainer.settings, trainer.workers.count)
 
 
 def _headline(trainer: Trainer) -> str:
     s, count = trainer.settings, sum(p.size for p in trainer.model.parameters())
-    text = f"{s.task}: {count:,} parameters, {s.batch} rows of {s.context} tokens a step, {trainer.carrier.count} worker(s)"
+    text = f"{s.task}: {count:,} parameters, {s.batch} rows of {s.context} tokens a step, {trainer.workers.count} worker(s)"
     if trainer.step == s.steps:
         return f"{text}: all {s.steps} steps are done"
     return text + (f", on from step {trainer.step}" if trainer.step else "")

@@ -10,7 +10,7 @@ weights, moments and number of a step goes on exactly as the one it was taken fr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +25,9 @@ from ..optim import warmup_cosine
 from ..tasks.letters import IGNORED, Batch, Task
 from .allocator import keep_freed_memory
 from .finite import first_bad
-from .gradient import BatchGradient, keys, reduced, scaled_and_clipped
+from .gradient import BatchGradient, keys, scaled_and_clipped, summed
 from .settings import Settings, model_of, optimizer_of
-from .workers import Carrier, Threads, share
+from .workers import Threads, Workers, share
 
 LOOK_EVERY = 20  # steps between looks at the loss on a GPU: each one waits for it
 
@@ -72,22 +72,21 @@ class Trainer:
     [1, 2]
     """
 
-    def __init__(self, settings: Settings, task: Task, carrier: Carrier | None = None, device: str = "cpu") -> None:
+    def __init__(self, settings: Settings, task: Task, workers: Workers | None = None, device: str = "cpu") -> None:
         self.settings, self.task, self.device = settings, task, device
-        self.carrier = carrier or Threads(1)
-        if self.carrier.count > settings.batch:
+        self.workers = workers or Threads(1)
+        if self.workers.count > settings.batch:
             raise ValueError(
-                f"{self.carrier.count} workers cannot share {settings.batch} rows; take fewer workers or ranks"
+                f"{self.workers.count} workers cannot share {settings.batch} rows; take fewer workers or ranks"
             )
         self.model = model_of(settings, task)
         if device != "cpu":
             self.model.to(device)
         self.optimizer = optimizer_of(settings, self.model)
-        self.gradient = BatchGradient(self.model, self.optimizer, self.carrier, settings.seed, settings.accumulate)
+        self.gradient = BatchGradient(self.model, self.optimizer, self.workers, settings.seed, settings.accumulate)
         self.step, self.best = 0, float("inf")
-        self.around: Callable[[int], AbstractContextManager[Any]] = lambda step: (
-            nullcontext()
-        )  # entered for each gradient
+        # entered for each gradient, with the number of the step: for a meter that looks at some of them
+        self.each_gradient_in: Callable[[int], AbstractContextManager[object]] = lambda step: nullcontext()
 
     def steps(self) -> Iterator[Report]:
         """Train until settings.steps, from where training stands.
@@ -108,7 +107,7 @@ class Trainer:
         """One step: (sums, gradient norm, learning rate)."""
         now, s = self.step, self.settings
         self.optimizer.lr = warmup_cosine(now, s.steps, s.lr, s.warmup, s.floor * s.lr)
-        with self.around(now):
+        with self.each_gradient_in(now):
             sums = self.gradient(self._rows, s.batch, now)
         norm = scaled_and_clipped(self.optimizer.gradients, sums[1], s.clip)
         if (self.device == "cpu" or (now + 1) % LOOK_EVERY == 0) and not np.isfinite(float(norm)):
@@ -131,13 +130,16 @@ class Trainer:
     def evaluate(self) -> Evaluation:
         """Loss and accuracy on the held-out rows, split over the workers."""
         held_out = self.task.held_out()
-        with self._evaluating():
-            loss, count, right, rows = to_host(reduced(lambda worker: [self._judged(held_out, worker)], self.carrier))
+        self.model.eval()
+        try:
+            loss, count, right, rows = to_host(summed(lambda worker: [self._judged(held_out, worker)], self.workers))
+        finally:
+            self.model.train()
         return Evaluation(float(loss / max(count, 1)), float(right / max(rows, 1)))
 
     def _judged(self, held_out: Batch, worker: int) -> Array:
         """One worker's sums: losses, counted targets, rows that are all right, rows."""
-        mine, size = share(len(held_out.tokens), self.carrier.count, worker), self.settings.batch
+        mine, size = share(len(held_out.tokens), self.workers.count, worker), self.settings.batch
         sums: Any = 0.0
         for first in range(mine.start, mine.stop, size):
             rows = slice(first, min(first + size, mine.stop))
@@ -152,11 +154,3 @@ class Trainer:
             parts = [loss._data * count, count, right, module.asarray(len(tokens))]
             sums = sums + module.stack([part.astype("float64") for part in parts])
         return sums if mine else module_of(self.optimizer.gradients[0]).zeros(4)
-
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        self.model.eval()
-        try:
-            yield
-        finally:
-            self.model.train()

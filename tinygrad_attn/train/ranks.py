@@ -1,4 +1,4 @@
-"""Processes of MPI as a carrier: each rank takes its share of the same global batch.
+"""Workers in processes of MPI: each rank takes its share of the same global batch.
 
     mpirun -n 4 tinygrad-attn train text
 
@@ -79,7 +79,7 @@ def world(asked: bool = False, threads: int = 1) -> Ranks | None:
 
 
 class Ranks:
-    """A carrier (see workers.py) over an MPI communicator; ``threads`` workers in each of its processes."""
+    """Workers (see workers.py) over an MPI communicator: ``threads`` in each of its processes."""
 
     def __init__(self, comm: Any, threads: int = 1) -> None:
         self.comm, self.number, self.size = comm, int(comm.Get_rank()), int(comm.Get_size())
@@ -90,10 +90,10 @@ class Ranks:
 
         self._mpi = MPI
 
-    # ------------------------------------------------------------------------ carrying
+    # ------------------------------------------------------------------------ working
 
-    def run(self, work: Callable[[int], T]) -> list[T]:
-        return self._threads.run(lambda local: work(self.mine[local]))
+    def each(self, work: Callable[[int], T]) -> list[T]:
+        return self._threads.each(lambda local: work(self.mine[local]))
 
     def total(self, sums: list[Array]) -> None:
         for array in sums:

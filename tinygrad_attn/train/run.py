@@ -42,7 +42,7 @@ def train_in(directory: RunDirectory, trainer: Trainer, show: Show = lambda row:
         try:
             for report in trainer.steps():
                 unread.append(report)
-                stopping = trainer.carrier.agreed(stop.is_set(), report.norm)
+                stopping = trainer.workers.agreed(stop.is_set(), report.norm)
                 is_best, best = trainer.best < best, trainer.best
                 saving = is_best or report.step % s.save_every == 0 or report.step == s.steps or stopping
                 if trainer.device == "cpu" or saving or report.evaluation is not None or report.step % LOOK_EVERY == 0:
@@ -61,5 +61,5 @@ def follow(trainer: Trainer) -> None:
     stop = threading.Event()
     with on_stop(stop.set):
         for report in trainer.steps():
-            if trainer.carrier.agreed(stop.is_set(), report.norm) and report.step < trainer.settings.steps:
+            if trainer.workers.agreed(stop.is_set(), report.norm) and report.step < trainer.settings.steps:
                 raise Interrupted

@@ -1,8 +1,8 @@
-"""Carriers: who computes which share of a batch, and how the shares' sums come together.
+"""Workers: who computes which share of a batch, and how the shares' sums come together.
 
-A carrier has ``count`` workers in all, of which this process runs those in ``mine``.  Threads in one process
-are the first carrier; processes of MPI are another (ranks.py): they run their own ``mine`` and add the others'
-sums in ``total``.
+There are ``count`` workers in all, and this process runs those in ``mine``.  They are threads of one process
+(`Threads`), or of many processes of MPI (`Ranks`, in ranks.py), each of which runs its own ``mine`` and adds the
+others' sums in ``total``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..autodiff.arrays import Array
 T = TypeVar("T")
 
 
-class Carrier(Protocol):
+class Workers(Protocol):
     count: int  # workers in all
     mine: range  # the numbers of those that run here
 
-    def run(self, work: Callable[[int], T]) -> list[T]:
+    def each(self, work: Callable[[int], T]) -> list[T]:
         """``work(number)`` for each worker of mine, all at once; their results in order."""
 
     def total(self, sums: list[Array]) -> None:
@@ -43,7 +43,7 @@ class Threads:
         self.count, self.mine = count, range(count)
         self._pool = ThreadPoolExecutor(count - 1, thread_name_prefix="worker") if count > 1 else None
 
-    def run(self, work: Callable[[int], T]) -> list[T]:
+    def each(self, work: Callable[[int], T]) -> list[T]:
         if self._pool is None:
             return [work(0)]
         others = [self._pool.submit(copy_context().run, work, number) for number in self.mine[1:]]
