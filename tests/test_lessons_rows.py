@@ -25,7 +25,7 @@ def exists(place):
     if kind == "lab":
         return name in EXPERIMENTS and callable(EXPERIMENTS[name].load())
     if kind == "command":
-        return name in COMMANDS and (ROOT / "tinygrad_attn" / "cli" / f"{COMMANDS[name].module}.py").exists()
+        return name in COMMANDS and (ROOT / "tinygrad_attn" / "cli" / f"{name}.py").exists()
     path, _, test = place.partition("::")
     path, _, text = path.partition("#")
     file = ROOT / path

@@ -49,7 +49,9 @@ def test_it_says_what_was_learned_and_what_vanished(demo):
 
 def test_without_matplotlib_one_line_says_how_to_get_the_pictures(demo):
     printed, out = demo
-    assert "a picture needs matplotlib" in printed and "pip install 'tinygrad_attn[viz]'" in " ".join(printed.split())
+    assert "No picture: it needs matplotlib" in printed and "pip install 'tinygrad_attn[viz]'" in " ".join(
+        printed.split()
+    )
     assert sorted(path.name for path in out.iterdir()) == ["row7.csv", "summary.json", "trace.csv", "vanishing.csv"]
 
 

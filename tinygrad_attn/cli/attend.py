@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,29 +13,26 @@ from ..files.errors import UserError, as_user_error
 from ..nn import MiniGPT
 from ..show.matrix import ASCII_SHADES, SHADES, matrix_text
 from ..tasks.letters import Ints, Task
-from ..train.load_run import trained
 from .output import can_draw, console
+from .shared_arguments import add_run, flag, run_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_folder", type=Path, metavar="RUN", help="the folder of a run")
-    parser.add_argument(
-        "sentence", help='tokens of the task, such as "I work , you work , he ___"; of `text`: any text'
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the picture (default RUN/attend.png)")
-    parser.add_argument("--last", action="store_true", help="the last checkpoint instead of the best")
+    add_run(parser)
+    sentence = 'tokens of the task, such as "I work , you work , he ___"; of `text`: any text'
+    parser.add_argument("sentence", help=sentence)
+    flag(parser, "--out", "the picture (default RUN/attend.png)", Path, "FILE")
 
 
 def run(arguments: argparse.Namespace) -> int:
     screen = console()
-    with as_user_error(ValueError, OSError):
-        model, task = trained(arguments.run_folder, best=not arguments.last)
+    model, task = run_of(arguments)
+    with as_user_error(ValueError):
         weights, words = heads_of(model, task, arguments.sentence)
+    shades = SHADES if screen.encoding.startswith("utf") else ASCII_SHADES
     for layer, head in np.ndindex(*weights.shape[:2]):
         screen.print(f"\nlayer {layer}, head {head}   (row: who looks; column: at whom)", style="bold")
-        for line in matrix_text(
-            weights[layer, head], words, SHADES if screen.encoding.startswith("utf") else ASCII_SHADES
-        ):
+        for line in matrix_text(weights[layer, head], words, shades):
             screen.print(line, markup=False, no_wrap=True, overflow="crop")
     screen.print()
     if can_draw(screen):
@@ -56,17 +52,16 @@ def heads_of(model: MiniGPT, task: Task, sentence: str) -> tuple[np.ndarray, lis
     tokens = task.encode(sentence)
     if not len(tokens):
         raise UserError("expected a sentence of at least one token")
-    found: dict[int, np.ndarray] = {}
+    found: list[np.ndarray] = []
 
     def watch(path: str, tensor: Tensor) -> None:
-        place = re.fullmatch(r"blocks\.(\d+)\.attn\.weights", path)
-        if place:
-            found[int(place[1])] = tensor.numpy()[0]  # (heads, n, n)
+        if path.endswith(".attn.weights"):
+            found.append(tensor.numpy()[0])  # (heads, n, n)
 
     model.eval()
     with no_grad(), watching(watch):
         model(tokens[None])
-    return np.stack([found[layer] for layer in sorted(found)]), [printable(task.vocabulary[i]) for i in tokens]
+    return np.stack(found), [printable(task.vocabulary[i]) for i in tokens]
 
 
 def printable(token: str) -> str:

@@ -19,23 +19,14 @@ from ..lab.vanishing import table as vanishing_table
 from ..show.numbers import percent
 from ..show.table import Table
 from ..tasks.reader import STEPS
-from .output import can_draw, console, folder, progress
+from .output import can_draw, console, folder, learning, progress
+from .shared_arguments import at_least, flag, switch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="seed of task, weights and draws (default 0)"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("runs/demo"), metavar="DIR", help="where to write (default runs/demo)"
-    )
-    parser.add_argument("--quiet", action="store_true", help="write the files and print nothing")
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0 upward, got {text!r}")
-    return int(text)
+    flag(parser, "--seed", "seed of task, weights and draws", at_least(0), default=0)
+    flag(parser, "--out", "where to write", Path, "DIR", Path("runs/demo"))
+    switch(parser, "--quiet", "write the files and print nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,8 +52,8 @@ def _learn(screen: Console, seed: int) -> Reading:
     screen.print("1. A causal attention block learns agreement\n", style="bold")
     screen.print(f"{SENTENCE}   bare or -s?")
     screen.print("Only the pronoun at position 6 decides; those at 0 and 3 are bait.\n")
-    with progress(screen, "training", STEPS) as update:
-        found = reading(seed, on_step=lambda step, loss: update(step, f"loss {loss:.4f}"))
+    with learning(screen) as on_step:
+        found = reading(seed, on_step=on_step)
     count, heads = sum(p.size for p in found.reader.parameters()), len(found.weights)
     screen.print(f"{count:,} parameters, {heads} heads and an MLP, {STEPS} steps of Adam.", style="dim")
     screen.print(f"accuracy            {percent(found.exam.accuracy)} of {found.held_out:,} held-out sentences")

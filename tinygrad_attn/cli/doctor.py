@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 
 from .. import probe
-from . import shared_arguments as question
 from .output import console
+from .shared_arguments import add_question, asked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    question.add_arguments(parser)
+    add_question(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    model, loss = question.asked(arguments)
+    model, loss = asked(arguments)
     console().print(str(probe.doctor(loss, model)))
     return 0

@@ -8,20 +8,19 @@ from pathlib import Path
 from .. import probe
 from ..files.errors import as_user_error
 from ..show.page import page
-from . import shared_arguments as question
 from .output import console
+from .shared_arguments import add_question, asked, flag
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    question.add_arguments(parser)
-    parser.add_argument(
-        "--names", nargs="+", default=["*.scores"], metavar="PATTERN", help="what to watch (default *.scores)"
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the tables as one HTML file")
+    add_question(parser)
+    names = "what to watch (default *.scores)"
+    parser.add_argument("--names", nargs="+", default=["*.scores"], metavar="PATTERN", help=names)
+    flag(parser, "--out", "also write the tables as one HTML file", Path, "FILE")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    model, loss = question.asked(arguments)
+    model, loss = asked(arguments)
     recorder = probe.Recorder(model, every=1, on_alarm=lambda alarm: None)
     with as_user_error(KeyError, RuntimeError), recorder.at(0), probe.watch(model, *arguments.names) as seen:
         loss().backward()

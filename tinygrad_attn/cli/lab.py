@@ -10,27 +10,17 @@ from rich.console import Console
 
 from ..files.errors import UserError
 from ..lab.catalogue import EXPERIMENTS, experiment
-from ..lab.words import LANGUAGES, speaker
-from .output import console, folder, progress
+from ..lab.words import speaker
+from .output import can_draw, console, folder, progress
+from .shared_arguments import add_language, at_least, flag
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="an experiment, or all; without it the experiments are listed"
-    )
-    parser.add_argument(
-        "--seeds", type=_count, metavar="N", help="how many seeds (default: each experiment's own number)"
-    )
-    parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language of the tables (default en)")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="also write a CSV file and, with matplotlib, a picture each"
-    )
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 upward, got {text!r}")
-    return int(text)
+    names = "an experiment, or all; without it the experiments are listed"
+    parser.add_argument("name", nargs="?", metavar="NAME", help=names)
+    flag(parser, "--seeds", "how many seeds (default: each experiment's own number)", at_least(1))
+    flag(parser, "--out", "also write a CSV file and, with matplotlib, a picture each", Path, "DIR")
+    add_language(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -59,8 +49,5 @@ def _one(screen: Console, name: str, seeds: int | None, language: str, out: Path
     if out is None:
         return
     table.to_csv(out / f"{name}.csv")
-    if table.picture is not None:
-        try:
-            table.plot().savefig(out / f"{name}.png")
-        except ImportError:
-            screen.print(say("no picture: matplotlib is missing", "sin imagen: falta matplotlib"), style="dim")
+    if table.picture is not None and can_draw(screen):
+        table.plot().savefig(out / f"{name}.png")

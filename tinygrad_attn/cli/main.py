@@ -13,29 +13,22 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from .. import __version__
 from ..files.errors import UserError
 
-
-class Command(NamedTuple):
-    module: str  # in this room
-    summary: str  # the line in the help
-
-
-COMMANDS = {
-    "demo": Command("demo", "train an attention block, see its gradients, break it on purpose (under a minute)"),
-    "train": Command("train", "train a small GPT on agreement, copy, reverse, induction or text"),
-    "sample": Command("sample", "let a trained model go on with a text"),
-    "attend": Command("attend", "where each head of a trained model looks in a sentence"),
-    "inspect": Command("inspect", "score gradients, saturation and bilinear form of each head of a trained model"),
-    "step": Command("step", "walk backward through a trained model, node by node"),
-    "doctor": Command("doctor", "what is wrong with a trained model's gradient flow, and what to change"),
-    "report": Command("report", "one offline HTML page about a trained model's attention, or about the experiments"),
-    "play": Command("play", "the live page: type a sentence, turn the knobs (needs the extra `play`)"),
-    "lab": Command("lab", "experiments that answer one question each; without a name: the list"),
-    "sweep": Command("sweep", "a grid of experiments or trainings on a Dask cluster"),
+COMMANDS = {  # each a module of this room, and its line in the help
+    "demo": "train an attention block, see its gradients, break it on purpose (under a minute)",
+    "train": "train a small GPT on agreement, copy, reverse, induction or text",
+    "sample": "let a trained model go on with a text",
+    "attend": "where each head of a trained model looks in a sentence",
+    "inspect": "score gradients, saturation and bilinear form of each head of a trained model",
+    "step": "walk backward through a trained model, node by node",
+    "doctor": "what is wrong with a trained model's gradient flow, and what to change",
+    "report": "one offline HTML page about a trained model's attention, or about the experiments",
+    "play": "the live page: type a sentence, turn the knobs (needs the extra `play`)",
+    "lab": "experiments that answer one question each; without a name: the list",
+    "sweep": "a grid of experiments or trainings on a Dask cluster",
 }
 
 
@@ -50,10 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"tinygrad_attn {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     chosen = next((word for word in argv if not word.startswith("-")), None)
-    for name, command in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=command.summary, description=command.summary)
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=summary, description=summary)
         if name == chosen:
-            module = importlib.import_module(f".{command.module}", __package__)
+            module = importlib.import_module(f".{name}", __package__)
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     arguments = parser.parse_args(argv)

@@ -13,15 +13,15 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..files.errors import UserError, as_user_error, needs
+from ..tasks.reader import STEPS
 
 
 def console(quiet: bool = False, plain: bool = False) -> Console:
     """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet.
     plain: this is no terminal, though it may look like one."""
     terminal = False if plain else None  # None: rich finds out
-    screen = Console(
-        quiet=quiet, force_terminal=terminal, highlight=False, markup=False
-    )  # (markup eats a path's [brackets])
+    # (markup eats a path's [brackets])
+    screen = Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False)
     screen.soft_wrap = not screen.is_terminal and "COLUMNS" not in os.environ  # a pipe has no width: lines stay whole
     return screen
 
@@ -34,10 +34,9 @@ def progress(on: Console, what: str, total: int) -> Iterator[Callable[..., None]
         yield lambda done, text, below=None: None
         return
     narrow = on.width < 70
-    said = [MofNCompleteColumn(), TextColumn("{task.fields[text]}")]
-    columns = (
-        said if narrow else [TextColumn("{task.description}"), BarColumn(bar_width=30), *said, TimeElapsedColumn()]
-    )
+    columns = [MofNCompleteColumn(), TextColumn("{task.fields[text]}")]
+    if not narrow:
+        columns = [TextColumn("{task.description}"), BarColumn(bar_width=30), *columns, TimeElapsedColumn()]
     with _Bar(*columns, console=on) as bar:
         task = bar.add_task(what, total=total, text="")
 
@@ -46,6 +45,13 @@ def progress(on: Console, what: str, total: int) -> Iterator[Callable[..., None]
             bar.update(task, completed=done, text=text)
 
         yield update
+
+
+@contextmanager
+def learning(on: Console) -> Iterator[Callable[[int, float], None]]:
+    """Gives ``on_step(step, loss)``: the progress of the small model that is trained on the spot."""
+    with progress(on, "training", STEPS) as update:
+        yield lambda step, loss: update(step, f"loss {loss:.4f}")
 
 
 class _Bar(Progress):
@@ -70,7 +76,7 @@ def folder(path: Path) -> Path:
 def can_draw(on: Console) -> bool:
     """Is matplotlib there?  If not, say so: everything but the pictures is done without it."""
     try:
-        needs("matplotlib", "viz", "a picture")
+        needs("matplotlib", "viz", "it")
     except UserError as error:
         on.print(f"No picture: {error}")
         return False

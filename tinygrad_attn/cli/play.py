@@ -8,25 +8,22 @@ import os
 import sys
 import threading
 import webbrowser
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from ..files.errors import UserError, as_user_error, needs
-from ..lab.words import LANGUAGES
-from .output import console, progress
+from .output import console, learning
+from .shared_arguments import add_language, add_model, flag, switch
 
 PORT = 2718
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run_folder", nargs="?", type=Path, metavar="RUN", help="a run's folder; without: a model trained now"
-    )
-    parser.add_argument("--port", type=int, default=PORT, metavar="N", help=f"default {PORT}")
-    parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language of the page (default en)")
-    parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+    add_model(parser)
+    flag(parser, "--port", "where the page is served", default=PORT)
+    add_language(parser)
+    switch(parser, "--no-browser", "print the address and open nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,9 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not free(port):
         other = next((p for p in range(port + 1, min(port + 50, 65536)) if free(p)), None)
         hint = f"; try --port {other}" if other else ""
-        raise UserError(
-            f"port {port} is busy: another program, perhaps another `tinygrad-attn play`, listens there{hint}"
-        )
+        raise UserError(f"port {port} is busy: another program (another `tinygrad-attn play`?) listens there{hint}")
     screen = console()
     learned = _learned(screen, arguments)
     address = f"http://{HOST}:{port}"
@@ -59,10 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _learned(screen: Console, arguments: argparse.Namespace) -> Any:  # Learned: its module is imported late
     from ..pages.play.answers import learn_now, learned
-    from ..tasks.reader import STEPS
 
     if arguments.run_folder is None:
-        with progress(screen, "training", STEPS) as update:
-            return learn_now(on_step=lambda step, loss: update(step, f"loss {loss:.4f}"))
+        with learning(screen) as on_step:
+            return learn_now(on_step=on_step)
     with as_user_error(ValueError, OSError):
         return learned(arguments.run_folder)

@@ -7,28 +7,20 @@ from pathlib import Path
 
 from rich.console import Console
 
+from ..files.atomic import write_text
 from ..files.errors import UserError, as_user_error, needs
-from ..lab.words import LANGUAGES
-from .output import console, progress
+from .output import console, folder, learning, progress
+from .shared_arguments import add_language, add_model, flag, switch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run_folder", nargs="?", type=Path, metavar="RUN", help="a run's folder; without: a model trained now"
-    )
-    parser.add_argument(
-        "--lab", action="store_true", help="the experiments of `tinygrad-attn lab` (minutes), not a model"
-    )
-    parser.add_argument(
-        "--sentence", metavar="TEXT", help="what to look at in a RUN (default: a held-out row of its task)"
-    )
-    parser.add_argument(
-        "--seeds", type=int, metavar="N", help="with --lab: how many seeds (default: each experiment's own)"
-    )
-    parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language of the page (default en)")
-    parser.add_argument(
-        "-o", "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default report.html"
-    )
+    add_model(parser)
+    switch(parser, "--lab", "the experiments of `tinygrad-attn lab` (minutes), not a model")
+    flag(parser, "--sentence", "what to look at in a RUN (default: a held-out row of its task)", str, "TEXT")
+    flag(parser, "--seeds", "with --lab: how many seeds (default: each experiment's own)")
+    out = Path("report.html")
+    parser.add_argument("-o", "--out", type=Path, default=out, metavar="FILE", help=f"default {out}")
+    add_language(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,17 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sentence is not None and arguments.run_folder is None:
         raise UserError("--sentence needs a RUN; for the model trained on the spot, see `tinygrad-attn play`")
     screen, path = console(), arguments.out
-    new = not path.exists()
+    folder(path.parent)  # before any work is lost
+    if path.is_dir():
+        raise UserError(f"cannot write {path}: it is a folder")
+    text = _lab(screen, arguments) if arguments.lab else _model(screen, arguments)
     with as_user_error(OSError, doing=f"cannot write {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()  # before any work is lost
-    try:
-        text = _lab(screen, arguments) if arguments.lab else _model(screen, arguments)
-    except BaseException:
-        if new:
-            path.unlink()  # no empty page is left behind
-        raise
-    path.write_text(text, encoding="utf-8")
+        write_text(path, text)
     screen.print(f"Written to {path} ({len(text.encode()) / 1e6:.1f} MB). It opens from disk and needs no network.")
     return 0
 
@@ -56,11 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _model(screen: Console, arguments: argparse.Namespace) -> str:
     from ..pages.report.document import report
     from ..pages.report.subject import subject_of_run, subject_of_task
-    from ..tasks.reader import STEPS
 
     if arguments.run_folder is None:
-        with progress(screen, "training", STEPS) as update:
-            return report(subject_of_task(on_step=lambda step, loss: update(step, f"loss {loss:.4f}")), arguments.lang)
+        with learning(screen) as on_step:
+            return report(subject_of_task(on_step=on_step), arguments.lang)
     with as_user_error(ValueError, OSError):
         subject = subject_of_run(arguments.run_folder, arguments.sentence)
     return report(subject, arguments.lang)

@@ -8,19 +8,18 @@ from pathlib import Path
 
 from .. import probe
 from ..files.errors import as_user_error
-from . import shared_arguments as question
 from .output import console
+from .shared_arguments import add_question, asked, flag, switch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    question.add_arguments(parser)
-    parser.set_defaults(rows=1)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write all steps as one HTML file instead")
-    parser.add_argument("--check", action="store_true", help="only hold the gradients against central differences")
+    add_question(parser, rows=1)
+    flag(parser, "--out", "write all steps as one HTML file instead", Path, "FILE")
+    switch(parser, "--check", "only hold the gradients against central differences")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    model, loss = question.asked(arguments)
+    model, loss = asked(arguments)
     stepper = probe.stepper(loss(), model)
     if arguments.check:
         console().print(stepper.check(loss))

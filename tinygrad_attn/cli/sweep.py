@@ -17,18 +17,16 @@ from ..sweep.run import Outcome, kept, work_off
 from ..sweep.store import Store, summary
 from ..train.versions import code, differences
 from .output import console, progress
+from .shared_arguments import flag, switch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE.toml", help="what to run (examples/sweep.toml shows it)")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder of the results (default runs/sweep/NAME OF THE FILE)"
-    )
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="a Dask scheduler, such as tcp://host:8786 (default: this machine)"
-    )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes on this machine (default: one per core)")
-    parser.add_argument("--quiet", action="store_true", help="write the files and print nothing but failed cells")
+    flag(parser, "--out", "folder of the results (default runs/sweep/NAME OF THE FILE)", Path, "DIR")
+    address = "a Dask scheduler, such as tcp://host:8786 (default: this machine)"
+    flag(parser, "--scheduler", address, str, "ADDRESS")
+    flag(parser, "--workers", "processes on this machine (default: one per core)")
+    switch(parser, "--quiet", "write the files and print nothing but failed cells")
 
 
 def run(arguments: argparse.Namespace) -> int:

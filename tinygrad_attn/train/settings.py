@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from ..nn import MiniGPT
@@ -15,34 +15,38 @@ class UnknownSettings(ValueError):
     """Settings that this version does not have: a run of another version."""
 
 
+def _said(default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings of one training run.  Two runs with equal settings (and workers) on one machine are equal bit for bit.
 
-    batch: rows in a step, over all workers.  accumulate: in how many parts a worker takes its share, to save memory.
-    warmup: steps until `lr` is reached; from there half a cosine down to floor * lr.  clip: the largest gradient norm."""
+    Those that have a meaning written beside them are flags of ``tinygrad-attn train``.  After warmup the learning rate
+    falls as half a cosine, to floor * lr."""
 
     task: str
-    steps: int = 500
-    batch: int = 64
-    lr: float = 1e-3
-    seed: int = 0
-    accumulate: int = 1
-    warmup: int = 20
+    steps: int = _said(500, "how many steps")
+    batch: int = _said(64, "rows in a step, over all workers")
+    lr: float = _said(1e-3, "highest learning rate of AdamW")
+    seed: int = _said(0, "of the task, the weights, the rows and dropout")
+    accumulate: int = _said(1, "parts in which a worker takes its share, to save memory")
+    warmup: int = _said(20, "steps until the highest learning rate")
     floor: float = 0.1
-    weight_decay: float = 0.1
-    clip: float = 1.0
-    dropout: float = 0.0
-    context: int = 64  # of `text`; the other tasks' rows have a length of their own
-    d_model: int = 64
-    n_heads: int = 4
-    n_layers: int = 2
-    dtype: str = "float32"
-    text: str | None = None  # a file to train `text` on
+    weight_decay: float = _said(0.1, "decay of the matrices")
+    clip: float = _said(1.0, "largest gradient norm")
+    dropout: float = _said(0.0, "rate of dropout")
+    context: int = _said(64, "characters in a row of `text`")  # the other tasks' rows have a length of their own
+    d_model: int = _said(64, "width of the model")
+    n_heads: int = _said(4, "attention heads in a layer")
+    n_layers: int = _said(2, "layers")
+    dtype: str = _said("float32", "float32 or float64")
+    text: str | None = _said(None, "train `text` on this UTF-8 file (default: Python's own language reference)")
     text_digest: str | None = None  # so that a run is never continued on another text
-    eval_every: int = 100
-    save_every: int = 100
-    keep: int = 3  # checkpoints
+    eval_every: int = _said(100, "steps between looks at held-out rows")
+    save_every: int = _said(100, "steps between checkpoints")
+    keep: int = _said(3, "how many checkpoints to keep, besides the best")
 
     def __post_init__(self) -> None:
         """Errors: ValueError naming the setting."""
