@@ -77,9 +77,8 @@ class Table:
         )
         notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in self.notes)
         title = f"<h{level}>{html.escape(self.title)}</h{level}>"
-        text = (
-            f"{title}<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{notes}"
-        )
+        grid = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        text = f"{title}<div class=scroll tabindex=0>{grid}</div>{notes}"  # the keyboard scrolls it, too
         if path is not None:
             _written(page(self.title, text), path)
         return text

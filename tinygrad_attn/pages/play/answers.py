@@ -161,30 +161,28 @@ def bench(words: list[str], d_k: int, seed: int = 0, knobs: Knobs = Knobs()) -> 
     """
     if not words:
         raise ValueError("expected at least one word")
-    draws = [
-        np.random.default_rng([seed, place, crc32(word.encode("utf-8", "replace"))]) for place, word in enumerate(words)
-    ]
+    draws = [np.random.default_rng([seed, i, crc32(word.encode("utf-8", "replace"))]) for i, word in enumerate(words)]
     q, k, v, g = (np.stack([rng.standard_normal(width) for rng in draws]) for width in (d_k, d_k, D_V, D_V))
     keep = knobs.keep(len(words))
     with watch() as seen:
         out, weights = scaled_dot_product_attention(Tensor(q, requires_grad=True), k, v, keep, scale=knobs.scale(d_k))
         out.backward(g / 4)
     names = [name for name in ("scores", "scaled", "masked", "weights", "mix") if name in seen]
-    value: dict[str, Any] = {name: seen[name].value.numpy() for name in names}
+    value = {name: seen[name].value.numpy() for name in names}
     gradient = {name: seen[name].grad.numpy() for name in names}
     meters = meters_of(weights.numpy(), keep)
     choice = meters.valid > 1  # a row with one key has no gradient to lose
     norms = np.linalg.norm(gradient["scaled"], axis=-1)[choice]
-    visible_scores = value["scaled"][keep]
-
-    def middle(x: np.ndarray) -> float:
-        return float(np.median(x)) if x.size else float("nan")
-
     return Bench(
         [shortened(word) for word in words], value, gradient,
-        score_std=float(visible_scores.std()) if visible_scores.size else float("nan"),
-        entropy=float(meters.entropy[choice].mean()) if choice.any() else float("nan"),
-        jacobian=middle(meters.jacobian[choice]),
-        row_gradient=middle(norms),
-        dead=float((norms < 1e-3).mean()) if norms.size else float("nan"),
+        score_std=_of(np.std, value["scaled"][keep]),
+        entropy=_of(np.mean, meters.entropy[choice]),
+        jacobian=_of(np.median, meters.jacobian[choice]),
+        row_gradient=_of(np.median, norms),
+        dead=_of(np.mean, norms < 1e-3),
     )  # fmt: skip
+
+
+def _of(statistic: Callable[..., Any], x: np.ndarray) -> float:
+    """NaN of nothing, without a warning."""
+    return float(statistic(x)) if x.size else float("nan")

@@ -23,21 +23,15 @@ def _():
 
 @app.cell
 def _(learned, mo, say, view):
-    _title = say("Attention, live", "La atención, en vivo")
-    _intro = say(
-        "Type a sentence. A row is the word that looks, a column the word that is looked at; each row of weights sums to 1. "
-        "First a trained model, then random vectors in its place: turn the knobs and watch both.",
-        "Escribe una frase. Una fila es la palabra que mira, una columna la palabra mirada; cada fila de pesos suma 1. Primero "
-        "un modelo entrenado, después vectores al azar en su lugar: mueve los controles y observa ambos.",
-    )
-    mo.Html(view.style() + view.inside(f"<h1>{_title}</h1><p>{_intro}</p>", view.limits(learned, say)))
+    _intro = f"<h1>{say('play.title')}</h1><p>{say('play.intro')}</p>"
+    mo.Html(view.style() + view.inside(_intro, view.limits(learned, say)))
     return
 
 
 @app.cell
 def _(CHARACTERS, learned, mo, say):
     sentence = mo.ui.text(
-        value=learned.example, label=say("Sentence", "Frase"), full_width=True, debounce=False, max_length=CHARACTERS
+        value=learned.example, label=say("play.sentence"), full_width=True, debounce=False, max_length=CHARACTERS
     )
     return (sentence,)
 
@@ -45,34 +39,23 @@ def _(CHARACTERS, learned, mo, say):
 @app.cell
 def _(MASKS, learned, mo, say, sentence):
     _words = learned.parts(sentence.value)[: learned.limit]
-    _nobody = say("no word", "ninguna palabra")
+    _nobody = say("play.nobody")
     _hidden = {_nobody: None} | {f"{place}: {word[:16]}": place for place, word in enumerate(_words)}
-    hidden = mo.ui.dropdown(_hidden, value=_nobody, label=say("hide from all", "ocultar a todas"))
-    _names = dict(
-        zip(
-            (
-                say("causal: itself and before", "causal: ella y las anteriores"),
-                say("none: all words", "ninguna: todas las palabras"),
-                say("others: all but itself", "otras: todas menos ella"),
-            ),
-            MASKS,
-        )
-    )
-    mask = mo.ui.dropdown(_names, value=next(iter(_names)), label=say("each word sees", "cada palabra ve"))
+    hidden = mo.ui.dropdown(_hidden, value=_nobody, label=say("play.hide"))
+    _masks = {say(f"play.mask {mask}"): mask for mask in MASKS}
+    mask = mo.ui.dropdown(_masks, value=next(iter(_masks)), label=say("play.mask"))
     return hidden, mask
 
 
 @app.cell
 def _(mo, say):
-    scale = mo.ui.radio(
-        {"1/sqrt(d_k)": True, say("1 (unscaled)", "1 (sin escalar)"): False},
-        value="1/sqrt(d_k)", label=say("scale", "escala"), inline=True,
-    )  # fmt: skip
+    _scales = {"1/sqrt(d_k)": True, say("play.unscaled"): False}
+    scale = mo.ui.radio(_scales, value="1/sqrt(d_k)", label=say("play.scale"), inline=True)
     _steps = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2, 3, 5, 7, 10, 20, 50]
-    temperature = mo.ui.slider(steps=_steps, value=1.0, show_value=True, label=say("temperature", "temperatura"))
-    gradients = mo.ui.switch(label=say("gradients instead of values", "gradientes en lugar de valores"))
+    temperature = mo.ui.slider(steps=_steps, value=1.0, show_value=True, label=say("play.temperature"))
+    gradients = mo.ui.switch(label=say("play.gradients"))
     d_k = mo.ui.slider(steps=[2**i for i in range(11)], value=64, show_value=True, label="d_k")
-    seed = mo.ui.number(start=0, stop=999_999, step=1, value=0, label=say("seed", "semilla"))
+    seed = mo.ui.number(start=0, stop=999_999, step=1, value=0, label=say("play.seed"))
     return d_k, gradients, scale, seed, temperature
 
 
@@ -96,7 +79,7 @@ def _(Knobs, hidden, mask, scale, temperature):
 
 @app.cell
 def _(gradients, knobs, learned, mo, say, sentence, view):
-    _title = say("The trained model", "El modelo entrenado") + f": {learned.name}"
+    _title = f"{say('play.model')}: {learned.name}"
     _body = view.trouble_html(learned, sentence.value, say)
     if not _body:
         _answer = learned.read(sentence.value, knobs)
@@ -108,18 +91,8 @@ def _(gradients, knobs, learned, mo, say, sentence, view):
 
 @app.cell
 def _(d_k, mo, say, seed, view):
-    _text = say(
-        "The same words, each with a random query, key and value, N(0, 1). Without 1/sqrt(d_k) the scores spread like "
-        "sqrt(d_k): raise d_k, leave out the scale, and look at the gradients.",
-        "Las mismas palabras, cada una con consulta, clave y valor al azar, N(0, 1). Sin 1/sqrt(d_k) las puntuaciones se "
-        "dispersan como sqrt(d_k): sube d_k, quita la escala y mira los gradientes.",
-    )
-    mo.vstack(
-        [
-            mo.Html(view.inside(f"<h2>{say('Random vectors', 'Vectores al azar')}</h2><p>{_text}</p>")),
-            mo.hstack([d_k, seed], justify="start", wrap=True, gap=1),
-        ]
-    )
+    _intro = f"<h2>{say('play.random')}</h2><p>{say('play.random intro')}</p>"
+    mo.vstack([mo.Html(view.inside(_intro)), mo.hstack([d_k, seed], justify="start", wrap=True, gap=1)])
     return
 
 
@@ -130,7 +103,7 @@ def _(WORDS, bench, d_k, gradients, knobs, learned, mo, say, seed, sentence, vie
         _found = bench(_words, int(d_k.value), int(seed.value or 0), knobs)
         _body = view.bench_html(_found, knobs.keep(len(_words)), gradients.value, say)
     else:
-        _body = f"<p class=warn>{say('Type a sentence.', 'Escribe una frase.')}</p>"
+        _body = f"<p class=warn>{say('play.nothing')}</p>"
     mo.Html(view.inside(_body))
     return
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from ...lab.words import Speaker, speaker
+from ..words import Speaker, speaker
 from .answers import Learned, learn_now
 
 HOST = "127.0.0.1"

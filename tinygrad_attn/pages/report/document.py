@@ -11,14 +11,15 @@ import numpy as np
 from ...attention import scaled_dot_product_attention
 from ...autodiff.tensor import Tensor
 from ...lab.result import LabTable
-from ...lab.words import Speaker, speaker
+from ...lab.words import speaker as lab_speaker
 from ...probe.stepper import stepper
 from ...probe.stepper_page import notebook_frame
+from ...show.numbers import percent
 from ...show.page import as_json, page
-from ...show.table import percent
-from .assets import asset
+from ..parts import asset
+from ..words import Speaker, script_words, speaker
 from .flow import flow_section
-from .matrices import matrix_section, page_data, short, steps_section
+from .matrices import matrix_section, page_data, rounded, steps_section
 from .subject import Subject
 from .svg import inline
 from .temperature import temperature_data, temperature_section
@@ -29,76 +30,65 @@ def report(subject: Subject, language: str = "en", widths: tuple[int, ...] = WID
     """The page about one trained model, in English or Spanish."""
     say = speaker(language)
     heat = temperature_data(subject)
-    sections = [
-        ("matrix", matrix_section(subject, say)),
-        ("steps-section", steps_section(subject, say)),
-        ("flow", flow_section(subject, say)),
-        ("twin", twin_section(say, widths)),
-        ("heat", temperature_section(subject, heat, say)),
-        ("stepper", _stepper_section(say, language)),
-    ]
-    title = say("Where the gradient goes in attention", "Adónde va el gradiente en la atención")
-    intro = f"<h1>{title}</h1>{_summary(subject, say)}"
-    data = {**page_data(subject, say), "temperature": _plain(heat), "say": _words(say)}
-    return _document(title, intro, sections, data, language, say)
+    heat_text, places = temperature_section(heat, say)
+    sections = {
+        "matrix": (say("matrix.title"), matrix_section(subject, say)),
+        "steps-section": (say("steps.title"), steps_section(subject, say)),
+        "flow": (say("flow.title"), flow_section(subject, say)),
+        "twin": (say("twin.title"), twin_section(say, widths)),
+        "heat": (say("heat.title"), heat_text),
+        "stepper": (say("stepper.title"), _stepper_section(say, language)),
+    }
+    temperature = {"at": rounded(heat["at"]), "places": rounded(places, 6)}
+    data = {**page_data(subject, say), "temperature": temperature}
+    return _document(say("report.title"), _summary(subject, say), sections, data, language)
 
 
 def lab_report(tables: list[tuple[str, LabTable]], language: str = "en") -> str:
     """The page of the lab: each experiment's question, table, verdicts and picture."""
-    say = speaker(language)
-    sections = [(f"lab-{place}", _experiment(question, table, say)) for place, (question, table) in enumerate(tables)]
-    title = say("Experiments on attention", "Experimentos sobre la atención")
-    return _document(title, f"<h1>{title}</h1>", sections, {"say": _words(say)}, language, say)
+    sections = {
+        f"lab-{place}": (html.escape(question), _experiment(table, language))
+        for place, (question, table) in enumerate(tables)
+    }
+    return _document(speaker(language)("report.lab"), "", sections, {}, language)
 
 
-def _experiment(question: str, table: LabTable, say: Speaker) -> str:
-    """A question, its answers first, then what they rest on."""
+def _experiment(table: LabTable, language: str) -> str:
+    """The answers first, then what they rest on."""
+    say = lab_speaker(language)
     verdicts = ""
     for verdict in table.verdicts:
         kind, sign = ("holds", "✓") if verdict.holds else ("fails", "✗")
         verdicts += f"<li class={kind}><span aria-hidden=true>{sign}</span> {html.escape(verdict.text(say))}</li>"
-    numbers = replace(table, verdicts=())._repr_html_().replace("<h2>", "<h3>").replace("</h2>", "</h3>")
-    numbers = numbers.replace("<div class=scroll>", "<div class=scroll tabindex=0>")  # the keyboard scrolls it, too
+    numbers = replace(table, verdicts=()).to_html(level=3)
     picture = f"<figure>{inline(table.plot(), table.title)}</figure>" if table.picture is not None else ""
-    return (
-        f"<h2>{html.escape(question)}</h2><ul class=verdicts>{verdicts}</ul>"
-        f'<div class="grid lab"><div>{numbers}</div>{picture}</div>'
-    )
+    return f'<ul class=verdicts>{verdicts}</ul><div class="grid lab"><div>{numbers}</div>{picture}</div>'
 
 
-def _document(
-    title: str, intro: str, sections: list[tuple[str, str]], data: dict[str, Any], language: str, say: Speaker
-) -> str:
-    matrix, style, script = (asset(name) for name in ("matrix.css", "page.css", "page.js"))
-    entries = "".join(f'<li><a href="#{name}">{_heading(text)}</a></li>' for name, text in sections)
-    nav = f'<nav aria-label="{say("contents", "contenido")}"><ol>{entries}</ol></nav>'
-    without = say("The sliders and matrices need JavaScript; nothing is loaded from a network.",
-                  "Los controles y las matrices necesitan JavaScript; nada se carga de la red.")  # fmt: skip
-    body = "".join(f"<section id={name}>{text}</section>" for name, text in sections)
-    whole = f"{intro}{nav}<noscript><p>{without}</p></noscript><main>{body}</main>"
-    document = page(title, whole, matrix + style, script.replace("__DATA__", as_json(data)))
-    return document.replace('<html lang="en">', f'<html lang="{language}">', 1)
-
-
-def _heading(section: str) -> str:
-    return section.partition("<h2>")[2].partition("</h2>")[0]
+def _document(title: str, intro: str, sections: dict[str, tuple[str, str]], data: dict[str, Any], language: str) -> str:
+    """sections: id -> its heading and its text, both HTML.  data: for the script, beside its words."""
+    say = speaker(language)
+    style = asset("matrix.css") + asset("report/page.css")
+    entries = "".join(f'<li><a href="#{name}">{heading}</a></li>' for name, (heading, _) in sections.items())
+    nav = f'<nav aria-label="{say("report.contents")}"><ol>{entries}</ol></nav>'
+    main = "".join(f"<section id={name}><h2>{head}</h2>{text}</section>" for name, (head, text) in sections.items())
+    body = f"<h1>{title}</h1>{intro}{nav}<noscript><p>{say('report.noscript')}</p></noscript><main>{main}</main>"
+    body += f"<script id=data type=application/json>{as_json({**data, 'say': script_words(say)})}</script>"
+    return page(title, body, style, asset("report/page.js"), lang=language)
 
 
 def _summary(subject: Subject, say: Speaker) -> str:
-    last = subject.last
-    probability = percent(last.answers[0][1])
-    answer, name, right = (_bold(text) for text in (last.answers[0][0], subject.name, subject.target))
-    return (
-        f"<p class=sentence><bdi>{html.escape(subject.sentence)}</bdi></p><p>"
-        + say(
-            f"A model of the task {name}, {subject.parameters:,} parameters, after {last.step} training steps. It answers "
-            f"{answer} with probability {probability}; right is {right}. The gradients are those of the loss on this sentence.",
-            f"Un modelo de la tarea {name}, {subject.parameters:,} parámetros, tras {last.step} pasos de entrenamiento. "
-            f"Responde {answer} con probabilidad {probability}; lo correcto es {right}. Los gradientes son los de la pérdida "
-            "en esta frase.",
-        )
-        + "</p>"
+    answer, probability = subject.last.answers[0]
+    words = say(
+        "report.summary",
+        name=_bold(subject.name),
+        parameters=subject.parameters,
+        step=subject.last.step,
+        answer=_bold(answer),
+        probability=percent(probability),
+        right=_bold(subject.target),
     )
+    return f"<p class=sentence><bdi>{html.escape(subject.sentence)}</bdi></p><p>{words}</p>"
 
 
 def _bold(text: str) -> str:
@@ -120,34 +110,4 @@ def worked_example() -> tuple[Tensor, dict[str, Tensor]]:
 
 def _stepper_section(say: Speaker, language: str) -> str:
     loss, W = worked_example()
-    return (
-        f"<h2>{say('Backward, step by step', 'Backward, paso a paso')}</h2><p>"
-        + say(
-            "Two tokens, small enough for a sheet of paper: X = I, W_Q = I, W_K = swap, W_V = diag(2, 3). The output is "
-            "(0.66048, 2.00928); its first entry is the loss. Keys: ← → Home End, once the frame has the focus.",
-            "Dos tokens, lo bastante pequeños para una hoja de papel: X = I, W_Q = I, W_K = intercambio, W_V = diag(2, 3). La "
-            "salida es (0.66048, 2.00928); su primera entrada es la pérdida. Teclas: ← → Inicio Fin, con el foco en el marco.",
-        )
-        + f"</p>{notebook_frame(stepper(loss, W), language)}"
-    )
-
-
-def _plain(heat: dict[str, Any]) -> dict[str, Any]:
-    at = [{key: short(value) for key, value in one.items()} for one in heat["at"]]
-    return {"at": at, "places": short(heat["places"], 6)}
-
-
-def _words(say: Speaker) -> dict[str, str]:
-    return {
-        "layer": say("Layer", "Capa"),
-        "head": say("head", "cabeza"),
-        "looks": say("looks at", "mira a"),
-        "hidden": say("hidden by the mask", "oculta por la máscara"),
-        "loss": say("loss", "pérdida"),
-        "answers": say("answers", "respuestas"),
-        "entropy": say("entropy / log n", "entropía / log n"),
-        "jacobian": say("Jacobian norm", "norma del jacobiano"),
-        "slope": say("Jacobian / T", "jacobiano / T"),
-        "asymmetry": say("largest |S − Sᵀ|", "mayor |S − Sᵀ|"),
-        "none": say("no gradient", "sin gradiente"),
-    }
+    return f"<p>{say('stepper.intro')}</p>{notebook_frame(stepper(loss, W), language)}"

@@ -1,6 +1,6 @@
 "use strict";
-const DATA = __DATA__;
 const $ = id => document.getElementById(id);
+const DATA = JSON.parse($("data").textContent);
 const SAY = DATA.say;
 
 function el(tag, text, name) {  // text only, never markup: no word of a sentence can inject anything

@@ -8,7 +8,6 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import matplotlib
@@ -58,21 +57,3 @@ def inline(figure: Figure, label: str) -> str:
     drawing = re.sub(rf'<g id="(?!{MOVABLE})[^"]*"', "<g", drawing)  # the same names in every figure of a page
     drawing = re.sub(r"\s*\n\s*", "\n", drawing)
     return drawing.replace("@label@", html.escape(label, quote=True))
-
-
-def frames(pictures: Iterable[str], name: str) -> str:
-    """HTML of frames of which a slider called `name` shows one."""
-    inside = "".join(f"<div class=frame{' hidden' if i else ''}>{picture}</div>" for i, picture in enumerate(pictures))
-    return f'<div class=frames data-frames="{html.escape(name, quote=True)}">{inside}</div>'
-
-
-def slider(place: str, name: str, label: str, values: Iterable[str], start: int = 0) -> str:
-    """HTML of a slider over named places; it moves every set of frames, and every other slider, called `name`.
-
-    place: its own id in the page."""
-    texts = [html.escape(value, quote=True) for value in values]
-    return (
-        f'<p class=control><label for="{place}">{html.escape(label)}</label>'
-        f'<input id="{place}" type=range min=0 max={len(texts) - 1} value={start} data-slider="{name}" '
-        f'data-values="{"|".join(texts)}"><output for="{place}">{texts[start]}</output></p>'
-    )
