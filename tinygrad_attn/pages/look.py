@@ -48,16 +48,20 @@ class Answer:
     """What a model makes of one sentence.
 
     layers: its attentions.  answers: the three most probable, with their probabilities.  target: the answer whose loss
-    (in nats) the gradients are of; right: is it the most probable one (None: nobody said what is right)?"""
+    (in nats) the gradients are of; right: is it the most probable one (None: nobody said what is right)?  step: after
+    how many steps of its training, where the model was asked several times."""
 
     layers: list[Layer]
     answers: list[tuple[str, float]]
     target: str
     right: bool | None
     loss: float
+    step: int
 
 
-def ask(model: Module, logits: Callable[[], Tensor], names: Sequence[str], target: int | None = None) -> Answer:
+def ask(
+    model: Module, logits: Callable[[], Tensor], names: Sequence[str], target: int | None = None, step: int = 0
+) -> Answer:
     """Run ``logits()``, (1, answers), forward and backward.
 
     names: of the answers.  target: which one is right; None takes the model's own answer."""
@@ -68,7 +72,7 @@ def ask(model: Module, logits: Callable[[], Tensor], names: Sequence[str], targe
     layers = look(model, lambda: cross_entropy(logits(), asked))
     best = [(visible(names[i]), float(probabilities[i])) for i in np.argsort(-probabilities)[:3]]
     right = None if target is None else bool(target == probabilities.argmax())
-    return Answer(layers, best, visible(names[asked[0]]), right, float(cross_entropy(first, asked).item()))
+    return Answer(layers, best, visible(names[asked[0]]), right, float(cross_entropy(first, asked).item()), step)
 
 
 def look(model: Module, loss: Callable[[], Tensor]) -> list[Layer]:
@@ -95,21 +99,14 @@ def look(model: Module, loss: Callable[[], Tensor]) -> list[Layer]:
 
 def _layer(seen: Seen, path: str, attention: MultiHeadAttention, query: Tensor | None) -> Layer:
     """path: of the attention, with its dot.  query: dL/dW_Q, or dL/dW_QKV, all heads side by side."""
-    steps = [step for step in STEPS if path + step in seen]
-    value = {step: to_host(seen[path + step].value.data)[0] for step in steps}  #  (heads, n, ...)
-    gradient = {step: g for step in steps if (g := _gradient(seen, path + step)) is not None}
+    found = {step: seen[path + step].visits[-1] for step in STEPS if path + step in seen}
+    value = {step: to_host(visit.data)[0] for step, visit in found.items()}  #  (heads, n, ...)
+    gradient = {step: to_host(visit.gradient)[0] for step, visit in found.items() if visit.gradient is not None}
     if query is None:
         return Layer(value, gradient, None)
     heads, d_k = attention.n_heads, attention.d_k
     parts = to_host(query.data)[:, : heads * d_k].reshape(-1, heads, d_k)
     return Layer(value, gradient, np.moveaxis(parts, 1, 0))
-
-
-def _gradient(seen: Seen, name: str) -> np.ndarray | None:
-    try:
-        return to_host(seen[name].grad.data)[0]
-    except RuntimeError:  # none has reached it
-        return None
 
 
 def visible(token: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from ..nn import MiniGPT
 from ..tasks.letters import Task
 from .checkpoint import CheckpointError, load
@@ -27,11 +29,17 @@ def trained(folder: Path, best: bool = True) -> tuple[MiniGPT, Task]:
         way = "--last takes the last checkpoint" if best else "without --last it is the best checkpoint"
         raise CheckpointError(f"{error}; {way}") from error
     model = model_of(settings, task)
-    try:
-        model.load_state_dict(
-            {n.removeprefix("model."): array for n, array in tensors.items() if n.startswith("model.")}
-        )
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{path}: does not fit the model: {error.args[0]}") from error
+    fit(model, tensors, path)
     model.eval()
     return model, task
+
+
+def fit(model: MiniGPT, tensors: dict[str, np.ndarray], path: Path) -> None:
+    """Put the weights among a checkpoint's tensors into `model`.
+
+    Errors: CheckpointError naming the checkpoint where they do not fit."""
+    weights = {name.removeprefix("model."): array for name, array in tensors.items() if name.startswith("model.")}
+    try:
+        model.load_state_dict(weights)
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path}: does not fit the model: {error.args[0]}") from error

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from tinygrad_attn.pages.kit import speaker
 from tinygrad_attn.pages.play import view
 from tinygrad_attn.pages.play.answers import WORDS, Knobs, bench, learn_now, learned
-from tinygrad_attn.pages.words import speaker
 from tinygrad_attn.show.matrix import matrix_html
 from tinygrad_attn.tasks.reader import attention
 from tinygrad_attn.train.loop import Trainer

@@ -57,9 +57,8 @@ class Knobs:
         array([[False, False],
                [False,  True]])
         """
-        keep = {"causal": np.tri(n, dtype=bool), "none": np.ones((n, n), bool), "others": ~np.eye(n, dtype=bool)}[
-            self.mask
-        ]
+        masks = {"causal": np.tri(n, dtype=bool), "none": np.ones((n, n), bool), "others": ~np.eye(n, dtype=bool)}
+        keep = masks[self.mask]
         if self.hidden is not None and self.hidden < n:
             keep[:, self.hidden] = False
         return keep

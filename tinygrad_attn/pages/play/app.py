@@ -22,18 +22,20 @@ def _():
 
 
 @app.cell
-def _(learned, mo, say, view):
-    _intro = f"<h1>{say('play.title')}</h1><p>{say('play.intro')}</p>"
-    mo.Html(view.style() + view.inside(_intro, view.limits(learned, say)))
-    return
-
-
-@app.cell
-def _(CHARACTERS, learned, mo, say):
+def _(CHARACTERS, learned, mo, say, view):
     sentence = mo.ui.text(
         value=learned.example, label=say("play.sentence"), full_width=True, debounce=False, max_length=CHARACTERS
     )
-    return (sentence,)
+    _scales = {"1/sqrt(d_k)": True, say("play.unscaled"): False}
+    scale = mo.ui.radio(_scales, value="1/sqrt(d_k)", label=say("play.scale"), inline=True)
+    _steps = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2, 3, 5, 7, 10, 20, 50]
+    temperature = mo.ui.slider(steps=_steps, value=1.0, show_value=True, label=say("play.temperature"))
+    gradients = mo.ui.switch(label=say("play.gradients"))
+    d_k = mo.ui.slider(steps=[2**i for i in range(11)], value=64, show_value=True, label="d_k")
+    seed = mo.ui.number(start=0, stop=999_999, step=1, value=0, label=say("play.seed"))
+    _intro = f"<h1>{say('play.title')}</h1><p>{say('play.intro')}</p>"
+    mo.Html(view.style() + view.inside(_intro, view.limits(learned, say)))
+    return d_k, gradients, scale, seed, sentence, temperature
 
 
 @app.cell
@@ -48,26 +50,9 @@ def _(MASKS, learned, mo, say, sentence):
 
 
 @app.cell
-def _(mo, say):
-    _scales = {"1/sqrt(d_k)": True, say("play.unscaled"): False}
-    scale = mo.ui.radio(_scales, value="1/sqrt(d_k)", label=say("play.scale"), inline=True)
-    _steps = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2, 3, 5, 7, 10, 20, 50]
-    temperature = mo.ui.slider(steps=_steps, value=1.0, show_value=True, label=say("play.temperature"))
-    gradients = mo.ui.switch(label=say("play.gradients"))
-    d_k = mo.ui.slider(steps=[2**i for i in range(11)], value=64, show_value=True, label="d_k")
-    seed = mo.ui.number(start=0, stop=999_999, step=1, value=0, label=say("play.seed"))
-    return d_k, gradients, scale, seed, temperature
-
-
-@app.cell
 def _(gradients, hidden, mask, mo, scale, sentence, temperature):
-    mo.vstack(
-        [
-            sentence,
-            mo.hstack([scale, temperature], justify="start", wrap=True, gap=1),
-            mo.hstack([mask, hidden, gradients], justify="start", wrap=True, gap=1),
-        ]
-    )
+    _row = {"justify": "start", "wrap": True, "gap": 1}
+    mo.vstack([sentence, mo.hstack([scale, temperature], **_row), mo.hstack([mask, hidden, gradients], **_row)])
     return
 
 

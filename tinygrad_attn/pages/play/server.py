@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from ..words import Speaker, speaker
+from ..kit import Speaker, speaker
 from .answers import Learned, learn_now
 
 HOST = "127.0.0.1"
@@ -23,12 +23,10 @@ def served() -> tuple[Learned, Speaker]:
 
 def free(port: int) -> bool:
     """Could a server listen there?"""
-    with socket.socket() as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind((HOST, port))
-        except OSError:
-            return False
+    try:
+        socket.create_server((HOST, port)).close()
+    except OSError:
+        return False
     return True
 
 
@@ -42,6 +40,5 @@ def serve(learned: Learned, language: str, port: int) -> None:
     page = create_asgi_app(quiet=True).with_app(path="/", root=str(Path(__file__).with_name("app.py"))).build()
     # A page of the web that points a name of its own to 127.0.0.1 is refused: its Host is not ours.
     guarded = TrustedHostMiddleware(page, allowed_hosts=[HOST, "localhost"])
-    uvicorn.run(
-        guarded, host=HOST, port=port, log_level="warning", timeout_graceful_shutdown=1
-    )  # an open page holds its line
+    # An open page holds its line: the end waits for it for a second only.
+    uvicorn.run(guarded, host=HOST, port=port, log_level="warning", timeout_graceful_shutdown=1)

@@ -8,9 +8,8 @@ import numpy as np
 
 from ...show.matrix import MANY, matrix_html
 from ...show.numbers import number, percent
+from ..kit import Speaker, asset, figure, number_table
 from ..look import Answer
-from ..parts import asset, figure, number_table
-from ..words import Speaker
 from .answers import CHARACTERS, WORDS, Bench, Learned
 
 METERS = ("score_std", "entropy", "jacobian", "row_gradient", "dead")
@@ -31,7 +30,8 @@ def limits(learned: Learned, say: Speaker) -> str:
 def model_html(words: list[str], answer: Answer, keep: np.ndarray, gradients: bool, say: Speaker) -> str:
     """Every head of the model on the sentence: weights, or the gradients of the loss to the scores."""
     probabilities = ", ".join(f"<b>{html.escape(word)}</b> {percent(p)}" for word, p in answer.answers)
-    why = say("play.own" if answer.right is None else "play.right", target=html.escape(answer.target))
+    target = html.escape(answer.target)
+    why = say("play.own", target=target) if answer.right is None else say("play.right", target=target)
     figures = ""
     for i, layer in enumerate(answer.layers):
         what = layer.gradient.get("scores") if gradients else layer.value["weights"]

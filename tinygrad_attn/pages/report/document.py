@@ -16,8 +16,7 @@ from ...probe.stepper import stepper
 from ...probe.stepper_page import notebook_frame
 from ...show.numbers import percent
 from ...show.page import as_json, page
-from ..parts import asset
-from ..words import Speaker, script_words, speaker
+from ..kit import Speaker, asset, script_words, speaker
 from .flow import flow_section
 from .matrices import matrix_section, page_data, rounded, steps_section
 from .subject import Subject
@@ -39,18 +38,18 @@ def report(subject: Subject, language: str = "en", widths: tuple[int, ...] = WID
         "heat": (say("heat.title"), heat_text),
         "stepper": (say("stepper.title"), _stepper_section(say, language)),
     }
-    temperature = {"at": rounded(heat["at"]), "places": rounded(places, 6)}
-    data = {**page_data(subject, say), "temperature": temperature}
+    data = page_data(subject, say) | {"temperature": {"at": rounded(heat["at"]), "places": rounded(places, 6)}}
     return _document(say("report.title"), _summary(subject, say), sections, data, language)
 
 
 def lab_report(tables: list[tuple[str, LabTable]], language: str = "en") -> str:
     """The page of the lab: each experiment's question, table, verdicts and picture."""
+    say = speaker(language)
     sections = {
         f"lab-{place}": (html.escape(question), _experiment(table, language))
         for place, (question, table) in enumerate(tables)
     }
-    return _document(speaker(language)("report.lab"), "", sections, {}, language)
+    return _document(say("report.lab"), "", sections, {}, language)
 
 
 def _experiment(table: LabTable, language: str) -> str:
@@ -79,15 +78,8 @@ def _document(title: str, intro: str, sections: dict[str, tuple[str, str]], data
 
 def _summary(subject: Subject, say: Speaker) -> str:
     answer, probability = subject.last.answers[0]
-    words = say(
-        "report.summary",
-        name=_bold(subject.name),
-        parameters=subject.parameters,
-        step=subject.last.step,
-        answer=_bold(answer),
-        probability=percent(probability),
-        right=_bold(subject.target),
-    )
+    bold = {"name": _bold(subject.name), "answer": _bold(answer), "right": _bold(subject.target)}
+    words = say("report.summary", subject=subject, probability=percent(probability), **bold)
     return f"<p class=sentence><bdi>{html.escape(subject.sentence)}</bdi></p><p>{words}</p>"
 
 

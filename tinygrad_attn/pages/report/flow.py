@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...show.numbers import number
+from ..kit import Speaker, figure, frames, number_table, slider
 from ..look import Layer
-from ..parts import figure, frames, number_table, slider
-from ..words import Speaker
 from .subject import Subject
 from .svg import LINES, inline, plain_axes
 
@@ -29,13 +28,11 @@ def flow_section(subject: Subject, say: Speaker) -> str:
 
 def _layer(place: int, layer: Layer, limits: tuple[float, float], step: int, say: Speaker) -> str:
     norms, heads = layer.norms(), [f"{say('head')} {head}" for head in range(layer.heads)]
-    drawing, axes = plain_axes(5.2, 3.2)
+    drawing, axes = plain_axes(5.2, 3.2, yscale="log", ylim=limits)
     for head in range(layer.heads):
         ys = [norm[head] or np.nan for norm in norms.values()]
         colour, dash = LINES[head % len(LINES)], "-" if head < len(LINES) else "--"
         axes.plot(range(len(ys)), ys, dash, marker="o", ms=4, color=colour, lw=1.8)
-    axes.set_yscale("log")
-    axes.set_ylim(*limits)
     axes.set_xticks(range(len(norms)), [f"dL/d\n{name}" for name in norms])
     drawing.legend(axes.get_lines(), heads, frameon=False, fontsize=9, ncols=4, loc="outside upper center")
     picture = inline(drawing, say("flow.picture", layer=place, step=step))

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...show.matrix import MANY
-from ..look import Layer
-from ..parts import select, slider
-from ..words import Speaker
-from .subject import Snapshot, Subject
+from ..kit import Speaker, select, slider
+from ..look import Answer, Layer
+from .subject import Subject
 
 FORMULAS = {"scores": "q kᵀ", "scaled": "scores / √d_k", "masked": "", "weights": "softmax", "mix": "weights v"}
 NUMBERS = 60_000  # of the step section, in the file at most
@@ -73,7 +72,7 @@ def _steps(layer: Layer, say: Speaker) -> dict[str, Any]:
     }
 
 
-def _count(snapshot: Snapshot) -> int:
+def _count(snapshot: Answer) -> int:
     return sum(4 * array.size for layer in snapshot.layers for name, array in layer.value.items() if name in FORMULAS)
 
 

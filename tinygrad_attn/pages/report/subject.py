@@ -8,26 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from ...autodiff.tensor import Tensor
 from ...lab.reading import SENTENCE
 from ...nn.module import Module
 from ...tasks.agreement import Ints, agreement, encode
 from ...tasks.letters import Task
 from ...tasks.reader import STEPS, Reader, learn
 from ...train.checkpoint import CheckpointError, load
+from ...train.load_run import fit
 from ...train.rundir import RunDirectory
 from ...train.settings import model_of, task_of
 from ..look import Answer, ask, visible
 
 SNAPSHOTS = 6  # of a training, at most
 LONGEST = 32  # tokens of a sentence: more do not fit a page
-
-
-@dataclass(frozen=True)
-class Snapshot(Answer):
-    """What the model answers after `step` steps of its training."""
-
-    step: int
 
 
 @dataclass(frozen=True)
@@ -39,11 +32,11 @@ class Subject:
     sentence: str
     words: list[str]
     target: str
-    snapshots: list[Snapshot]
+    snapshots: list[Answer]
     parameters: int
 
     @property
-    def last(self) -> Snapshot:
+    def last(self) -> Answer:
         return self.snapshots[-1]
 
 
@@ -60,18 +53,16 @@ def subject_of_task(
     reader = Reader(len(task.answers), seed)
     tokens, right = encode(SENTENCE)[None], task.answers.index(task.ask(SENTENCE))
     stops = {0, steps} | {steps * share // 100 for share in (10, 20, 40, 60)}
-    snapshots: list[Snapshot] = []
+    snapshots: list[Answer] = []
 
-    def look_at(step: int) -> None:
+    def look_at(step: int, loss: float = 0.0) -> None:
+        if step:
+            on_step(step, loss)
         if step in stops:
-            snapshots.append(_snapshot(step, reader, lambda: reader(tokens), task.answers, right))
-
-    def after(step: int, loss: float) -> None:
-        on_step(step, loss)
-        look_at(step)
+            snapshots.append(ask(reader, lambda: reader(tokens), task.answers, right, step))
 
     look_at(0)
-    learn(reader, task, seed, steps, on_step=after)
+    learn(reader, task, seed, steps, on_step=look_at)
     return Subject("agreement", SENTENCE, SENTENCE.split(), snapshots[-1].target, snapshots, _size(reader))
 
 
@@ -84,47 +75,31 @@ def subject_of_run(folder: Path, sentence: str | None = None) -> Subject:
     settings, task = task_of(directory.settings())
     tokens, targets = _row(task, sentence)
     place = int(np.flatnonzero(targets >= 0)[-1])
-    model = model_of(settings, task)
-    model.eval()
+    model = model_of(settings, task).eval()
 
-    def look_at(step: int) -> Snapshot:
-        return _snapshot(step, model, lambda: model(tokens[None])[:, place], task.vocabulary, int(targets[place]))
+    def look_at(step: int) -> Answer:
+        return ask(model, lambda: model(tokens[None])[:, place], task.vocabulary, int(targets[place]), step)
 
     snapshots = [look_at(0)]
-    at_step = _weights(directory)
-    for step in _spread(sorted(at_step), SNAPSHOTS - 1):
-        try:
-            model.load_state_dict(at_step[step])
-        except (KeyError, ValueError) as error:
-            raise CheckpointError(
-                f"{folder}: the checkpoint of step {step} does not fit the model: {error.args[0]}"
-            ) from error
+    checkpoints = _checkpoints(directory)
+    for step in _spread(sorted(checkpoints), SNAPSHOTS - 1):
+        fit(model, *checkpoints[step])
         snapshots.append(look_at(step))
     words = [visible(task.vocabulary[i]) for i in tokens]
     return Subject(settings.task, task.decode(tokens), words, snapshots[-1].target, snapshots, _size(model))
-
-
-def _snapshot(step: int, model: Module, logits: Callable[[], Tensor], names: tuple[str, ...], target: int) -> Snapshot:
-    return Snapshot(**vars(ask(model, logits, names, target)), step=step)
 
 
 def _size(model: Module) -> int:
     return sum(p.size for p in model.parameters())
 
 
-def _weights(directory: RunDirectory) -> dict[int, dict[str, np.ndarray]]:
-    """step -> the model's weights, of every checkpoint."""
-    saved = directory.saved()
+def _checkpoints(directory: RunDirectory) -> dict[int, tuple[dict[str, np.ndarray], Path]]:
+    """step -> the tensors of its checkpoint, and where they lie."""
+    saved, best = directory.saved(), directory.best()
     if not saved:
         raise CheckpointError(f"no checkpoint in {directory.path} yet; let the run go on with --resume")
-    best = directory.best()
-    at_step = {}
-    for path in [*saved, *([best] if best is not None else [])]:
-        tensors, state = load(path)
-        at_step[int(state["step"])] = {
-            n.removeprefix("model."): a for n, a in tensors.items() if n.startswith("model.")
-        }
-    return at_step
+    loaded = [(path, *load(path)) for path in [*saved, *([best] if best is not None else [])]]
+    return {int(state["step"]): (tensors, path) for path, tensors, state in loaded}
 
 
 def _row(task: Task, sentence: str | None) -> tuple[Ints, Ints]:

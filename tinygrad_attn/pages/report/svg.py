@@ -25,16 +25,19 @@ LINES = (SCALED, UNSCALED, "#2e8b57", "#8a5fbf", "#b8860b", "#3a9ea5", "#c76da2"
 _VARIABLES.update({colour: f"var(--line{i})" for i, colour in enumerate(LINES) if i > 1})
 
 
-def plain_axes(width: float = 5.0, height: float = 3.4) -> tuple[Figure, Axes]:
-    """A figure with one quiet pair of axes; sizes in inches, type readable at the width of a phone."""
+def plain_axes(width: float, height: float, title: str = "", **settings: Any) -> tuple[Figure, Axes]:
+    """A figure with one quiet pair of axes; sizes in inches, type readable at the width of a phone.
+
+    settings: of the axes, such as yscale="log"."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
     axes.patch.set_alpha(0)
     axes.grid(color=GRID, lw=0.8)
     axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+    axes.set(**settings)
+    axes.set_title(title, loc="left", fontsize=10.5)
     axes.tick_params(length=0, labelsize=10, labelcolor=INK)
-    for side in axes.spines.values():
-        side.set_visible(False)
     return figure, axes
 
 

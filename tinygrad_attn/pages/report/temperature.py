@@ -10,8 +10,7 @@ from ...autodiff.functions import softmax
 from ...lab.saturation import softmax_jacobian
 from ...probe.meters import rows as meters_of
 from ...show.pictures import INK, SCALED, UNSCALED
-from ..parts import figure, slider
-from ..words import Speaker
+from ..kit import Speaker, figure, slider
 from .subject import Subject
 from .svg import MOVABLE, inline, plain_axes
 
@@ -39,14 +38,12 @@ def _at(row: np.ndarray, T: float) -> dict[str, Any]:
 
 def temperature_section(data: dict[str, Any], say: Speaker) -> tuple[str, list[float]]:
     """The section, and by how much its picture's marker moves from T = 1 to each temperature."""
-    drawing, axes = plain_axes(5.4, 3.2)
     curves = {key: [one[key] for one in data["at"]] for key in ("entropy", "norm", "slope")}
+    top = max(1.05, 1.05 * max(curves["slope"]))
+    drawing, axes = plain_axes(5.4, 3.2, xscale="log", ylim=(0, top), xlabel="T")
     axes.plot(TEMPERATURES, curves["entropy"], color=SCALED, lw=2, label=say("entropy"))
     axes.plot(TEMPERATURES, curves["norm"], color=UNSCALED, lw=2, label=say("heat.norm"))
     axes.plot(TEMPERATURES, curves["slope"], "--", color=UNSCALED, lw=1.5, label=say("heat.slope"))
-    axes.set_xscale("log")
-    axes.set_ylim(0, max(1.05, 1.05 * max(curves["slope"])))
-    axes.set_xlabel("T", fontsize=10)
     axes.legend(frameon=False, fontsize=10)
     axes.axvline(1.0, color=INK, lw=1.5).set_gid(MOVABLE)
     drawing.set_dpi(72)  # SVG counts in points
@@ -54,15 +51,13 @@ def temperature_section(data: dict[str, Any], say: Speaker) -> tuple[str, list[f
     places = [float(axes.transData.transform((T, 0))[0]) for T in TEMPERATURES]
     start = TEMPERATURES.index(1.0)
     weights = f"<div id=temperature-weights class=matrix-box></div>{inline(drawing, say('heat.picture'))}"
+    jacobian = "<div id=temperature-jacobian class=matrix-box></div>"
     text = (
         f"<p>{say('heat.intro', head=data['head'])}</p>"
         + slider("temperature", "temperature", "T", [f"{T:g}" for T in TEMPERATURES], start)
         + "<p id=temperature-numbers class=numbers aria-live=polite></p><div class=grid>"
         + figure(say("heat.weights"), weights)
-        + figure(
-            f"{say('heat.jacobian')} <small id=temperature-unit></small>",
-            "<div id=temperature-jacobian class=matrix-box></div>",
-        )
+        + figure(f"{say('heat.jacobian')} <small id=temperature-unit></small>", jacobian)
         + "</div>"
     )
     return text, [x - places[start] for x in places]

@@ -14,8 +14,7 @@ from ...probe import compare
 from ...probe.compare import CHAIN
 from ...show.numbers import number, percent
 from ...show.pictures import SCALED, UNSCALED
-from ..parts import frames, number_table, slider
-from ..words import Speaker
+from ..kit import Speaker, frames, number_table, slider
 from .svg import inline, plain_axes
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -25,12 +24,12 @@ DEAD = 1e-3
 
 @dataclass(frozen=True)
 class Twins:
-    """Of one d_k, (scaled, unscaled) each: what softmax receives, its meters, the row norms along the chain."""
+    """Of one d_k, [scaled, unscaled] each: what softmax receives, its meters, the row norms along the chain."""
 
     d_k: int
-    inputs: tuple[np.ndarray, np.ndarray]
-    meters: tuple[dict[str, float], dict[str, float]]
-    norms: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
+    inputs: list[np.ndarray]
+    meters: list[dict[str, float]]
+    norms: list[dict[str, np.ndarray]]
 
     def dead(self, which: int) -> float:
         """The share of rows of dL/dscaled below 1e-3."""
@@ -53,14 +52,10 @@ def twins(d_k: int, seed: int = 0, sequences: int = SEQUENCES) -> Twins:
 
     x = Tensor(np.random.default_rng([seed, 9]).standard_normal((sequences, KEYS, D_MODEL)))
     with one_thread_blas():
-        found = compare(make, (x,), seed=seed)
-    inputs, meters, norms = [], [], []
-    for variant in found.variants:
-        inputs.append(variant.seen["scaled"].value.numpy().ravel())
-        meters.append(variant.saturation(""))
-        every = {step: variant.norms("", step) for step in CHAIN}
-        norms.append({step: n for step, n in every.items() if n is not None})
-    return Twins(d_k, (inputs[0], inputs[1]), (meters[0], meters[1]), (norms[0], norms[1]))
+        variants = compare(make, (x,), seed=seed).variants
+    inputs = [variant.seen["scaled"].value.numpy().ravel() for variant in variants]
+    norms = [{step: n for step in CHAIN if (n := v.norms("", step)) is not None} for v in variants]
+    return Twins(d_k, inputs, [variant.saturation("") for variant in variants], norms)
 
 
 def twin_section(say: Speaker, widths: tuple[int, ...] = WIDTHS) -> str:
@@ -87,30 +82,24 @@ def _pictures(pair: Twins, say: Speaker) -> str:
 
 
 def _inputs(pair: Twins, names: tuple[str, str], say: Speaker) -> Figure:
-    figure, axes = plain_axes(4.6, 3.4)
+    figure, axes = plain_axes(4.6, 3.4, say("twin.inputs"), yticks=[], ylim=(0, 0.45))
     edges = np.linspace(-40, 40, 81)
     for values, colour, name in zip(pair.inputs, (SCALED, UNSCALED), names):
         counts, _ = np.histogram(np.clip(values, -39.9, 39.9), edges)
         axes.stairs(counts / counts.sum(), edges, color=colour, lw=2, label=name)
     axes.set_xticks([-40, -20, 0, 20, 40], ["≤ −40", "−20", "0", "20", "≥ 40"])
-    axes.set_yticks([])
-    axes.set_ylim(0, 0.45)
-    axes.set_title(say("twin.inputs"), loc="left", fontsize=11)
     axes.legend(frameon=False, fontsize=10)
     return figure
 
 
 def _chain(pair: Twins, names: tuple[str, str], say: Speaker) -> Figure:
-    figure, axes = plain_axes(4.6, 3.4)
+    figure, axes = plain_axes(4.6, 3.4, say("twin.chain"), yscale="log", ylim=(1e-9, 1e3))
     steps = [step for step in CHAIN if step in pair.norms[0] and step in pair.norms[1]]
     for norms, colour, name in zip(pair.norms, (SCALED, UNSCALED), names):
         quantiles = np.array([np.quantile(norms[step], (0.05, 0.5, 0.95)) for step in steps])
         low, median, high = np.maximum(quantiles, 1e-12).T
         axes.fill_between(range(len(steps)), low, high, color=colour, alpha=0.15, lw=0)
         axes.plot(range(len(steps)), median, "o-", ms=4, color=colour, lw=2, label=name)
-    axes.set_yscale("log")
-    axes.set_ylim(1e-9, 1e3)
     axes.set_xticks(range(len(steps)), steps, fontsize=9)
-    axes.set_title(say("twin.chain"), loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=10, loc="lower left")
     return figure

@@ -1,15 +1,55 @@
-"""Parts of a page: style sheets and scripts of this folder, and HTML for sliders, frames and tables of numbers."""
+"""What both pages share: files of this folder, words in every language, and HTML for sliders, frames and tables.
+
+say = speaker("es")
+say("play.right", target="-s")  ->  "Lo correcto es -s."
+"""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
+
+from ..lab.words import LANGUAGES
+
+Speaker = Callable[..., str]
 
 
 def asset(name: str) -> str:
     """A file of this folder as text."""
     return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------------------- words
+
+
+@cache
+def catalogue() -> dict[str, dict[str, str]]:
+    """name -> language -> text, with {braces} where the page fills something in."""
+    return tomllib.loads(asset("words.toml"))
+
+
+def speaker(language: str) -> Speaker:
+    """say(name, **values): the text of that name in one language.  `values` that may hold markup are escaped already.
+
+    Errors: ValueError for another language; KeyError for a name or a value that is missing.
+
+    >>> speaker("es")("head")
+    'cabeza'
+    """
+    if language not in LANGUAGES:
+        raise ValueError(f"language: expected one of {', '.join(LANGUAGES)}, got {language!r}")
+    return lambda name, /, **values: catalogue()[name][language].format(**values)
+
+
+def script_words(say: Speaker) -> dict[str, str]:
+    """What the report's script says: the names that begin with ``script.``."""
+    return {name.removeprefix("script."): say(name) for name in catalogue() if name.startswith("script.")}
+
+
+# ---------------------------------------------------------------------------- parts of a page
 
 
 def frames(pictures: Iterable[str], name: str) -> str:
