@@ -14,7 +14,7 @@ from tinygrad_attn.cli.main import main
 from tinygrad_attn.files.errors import UserError
 from tinygrad_attn.sweep.kinds import KINDS, keys_of
 from tinygrad_attn.sweep.plan import Plan, PlanError, plan, read
-from tinygrad_attn.sweep.run import kept, work
+from tinygrad_attn.sweep.run import finished, work
 from tinygrad_attn.sweep.store import Store, summary
 from tinygrad_attn.train.settings import Settings
 
@@ -144,7 +144,7 @@ def swept(tmp_path: Path) -> tuple[Plan, Store]:
 
 def test_results_and_summary(swept: tuple[Plan, Store]) -> None:
     found, store = swept
-    outcomes = kept(found, store) | {found.cells[-1].id: {"error": "OSError: no, thanks", "seconds": 0.1}}
+    outcomes = finished(found, store) | {found.cells[-1].id: {"error": "OSError: no, thanks", "seconds": 0.1}}
     with open(store.write_csv(found, outcomes), encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 8 and rows[2] == {
@@ -167,7 +167,7 @@ def test_a_damaged_cell_is_run_again(swept: tuple[Plan, Store]) -> None:
     paths[0].write_text(paths[0].read_text()[:-20])
     paths[1].write_text("[]")
     paths[2].write_text(paths[2].read_text().replace('"d_k": 4', '"d_k": 5'))
-    assert len(kept(found, store)) == 4
+    assert len(finished(found, store)) == 4
 
 
 def test_two_sweeps_in_one_folder(

@@ -13,7 +13,7 @@ from ..files.errors import UserError
 from ..files.stop import on_stop
 from ..sweep.cluster import cluster, cores, dashboard
 from ..sweep.plan import Cell, Plan, described, read
-from ..sweep.run import Outcome, kept, work_off
+from ..sweep.run import Outcome, finished, work_off
 from ..sweep.store import Store, summary
 from ..train.versions import code, differences
 from .output import console, progress
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         plan = read(arguments.file)
         store = Store(arguments.out or Path("runs") / "sweep" / arguments.file.stem)
         with store.locked():
-            outcomes = kept(plan, store)
+            outcomes = finished(plan, store)
             screen.print(
                 f"{len(plan.cells)} cells of {plan.run}" + (f", {len(outcomes)} finished before" if outcomes else "")
             )
@@ -48,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 with on_stop(_interrupt):
                     _go_on(screen, plan, store, outcomes, arguments)
-            finally:  # also after Ctrl-C: what is there
+            finally:  # also after Ctrl-C: what is there, with a cell that was kept at that very moment
+                outcomes |= finished(plan, store)
                 path = store.write_csv(plan, outcomes)
     except KeyboardInterrupt:
         screen.print(f"stopped; {len(outcomes)} cells are kept, the same command goes on with the rest")
@@ -84,4 +85,4 @@ def _go_on(
                 if "error" in outcome:
                     (loud if screen.quiet else screen).print(f"failed: {described(cell.settings)}: {outcome['error']}")
 
-            work_off(left, client, store, show)
+            work_off(left, client.get_executor(pure=False), store, show)

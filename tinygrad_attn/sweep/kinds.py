@@ -9,8 +9,9 @@ Everything a cell does follows from its settings, so it gives the same on every 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
 
 from ..lab.catalogue import EXPERIMENTS, experiment
 from ..lab.successor import LR, UNIT, Finder, Successor
@@ -22,45 +23,48 @@ from ..train.settings import Settings, preset, task_of
 Results = dict[str, float]
 
 
-class Kind(Protocol):
+def _from(least: int, default: int) -> Any:
+    """A field that is a whole number of at least `least`."""
+    return field(default=default, metadata={"least": least})
+
+
+def _one_of(choices: Iterable[str], default: Any = MISSING) -> Any:
+    return field(default=default, metadata={"choices": tuple(choices)})
+
+
+class Kind:
     """A frozen dataclass.  Making one checks the values: ValueError that names the key."""
 
-    def run(self) -> Results: ...
+    def __post_init__(self) -> None:
+        for key in fields(self):  # type: ignore[arg-type]
+            value, least, choices = getattr(self, key.name), key.metadata.get("least"), key.metadata.get("choices")
+            if least is not None and value < least:
+                raise ValueError(f"{key.name}: expected at least {least}, got {value}")
+            if choices is not None and value not in choices:
+                raise ValueError(f"{key.name}: expected one of {', '.join(choices)}, got {value!r}")
 
-
-def _at_least(least: int, **values: int) -> None:
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{name}: expected at least {least}, got {value}")
-
-
-def _one_of(choices: tuple[str, ...], **values: str) -> None:
-    for name, value in values.items():
-        if value not in choices:
-            raise ValueError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+    def run(self) -> Results:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class SuccessorCell:
+class SuccessorCell(Kind):
     """scale: divide the scores by sqrt(d_k)?  tie: which of W_Q, W_K, W_V are one matrix."""
 
-    d_k: int = 16
-    d_v: int = 16
+    d_k: int = _from(1, 16)
+    d_v: int = _from(1, 16)
     scale: bool = True
-    scorer: str = "dot"
-    tie: str = "none"
-    heads: int = 1
-    hops: int = 1
+    scorer: str = _one_of(("dot", "additive", "none"), "dot")
+    tie: str = _one_of(("none", "qk", "kv", "qkv"), "none")
+    heads: int = _from(1, 1)
+    hops: int = _from(1, 1)
     sigma: float = UNIT
-    steps: int = 100
+    steps: int = _from(1, 100)
     lr: float = LR
-    seed: int = 0
+    seed: int = _from(0, 0)
 
     def __post_init__(self) -> None:
-        _at_least(1, d_k=self.d_k, d_v=self.d_v, heads=self.heads, hops=self.hops, steps=self.steps)
-        _at_least(0, seed=self.seed)
-        _one_of(("dot", "additive", "none"), scorer=self.scorer)
-        _one_of(("none", "qk", "kv", "qkv"), tie=self.tie)
+        super().__post_init__()
         if self.tie in ("kv", "qkv") and self.d_k != self.d_v:
             raise ValueError(f"tie: {self.tie!r} needs d_v equal to d_k, got {self.d_v} and {self.d_k}")
 
@@ -75,17 +79,13 @@ class SuccessorCell:
 
 
 @dataclass(frozen=True)
-class GradientsCell:
+class GradientsCell(Kind):
     """rows: of scores, 16 keys each."""
 
-    d_k: int = 16
+    d_k: int = _from(1, 16)
     scale: bool = True
-    rows: int = 2000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        _at_least(1, d_k=self.d_k, rows=self.rows)
-        _at_least(0, seed=self.seed)
+    rows: int = _from(1, 2000)
+    seed: int = _from(0, 0)
 
     def run(self) -> Results:
         samples = vanishing([self.d_k], self.rows, draws=1, seed=self.seed)
@@ -95,22 +95,18 @@ class GradientsCell:
 
 
 @dataclass(frozen=True)
-class LabCell:
+class LabCell(Kind):
     """repeats: its number of seeds."""
 
-    experiment: str
-    repeats: int = 2
-
-    def __post_init__(self) -> None:
-        _one_of(tuple(EXPERIMENTS), experiment=self.experiment)
-        _at_least(1, repeats=self.repeats)
+    experiment: str = _one_of(EXPERIMENTS)
+    repeats: int = _from(1, 2)
 
     def run(self) -> Results:
         verdicts = experiment(self.experiment, self.repeats).verdicts
         return {"sentences": len(verdicts), "hold": sum(verdict.holds for verdict in verdicts)}
 
 
-class TrainCell:
+class TrainCell(Kind):
     """The settings of ``tinygrad-attn train`` that do not concern its folder."""
 
     def __init__(self, **values: Any) -> None:

@@ -17,11 +17,12 @@ import json
 import math
 import tomllib
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import UserError
+from ..files.errors import UserError, as_user_error
 from .kinds import KINDS, Kind, keys_of
 
 MOST = 100_000  # cells
@@ -57,19 +58,18 @@ class Plan:
 
 
 def read(path: Path) -> Plan:
-    """Errors: PlanError, in words of the file."""
+    """Errors: UserError, in words of the file."""
+    with as_user_error(OSError, doing=f"cannot read {path}"):
+        content = path.read_bytes()
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PlanError(f"cannot read {path}: {error.strerror or error}") from None
+        return plan(tomllib.loads(content.decode()))
     except UnicodeDecodeError as error:
-        raise PlanError(f"{path}: not UTF-8 at byte {error.start}") from None
+        reason = f"not UTF-8 at byte {error.start}"
     except tomllib.TOMLDecodeError as error:
-        raise PlanError(f"{path}: not TOML: {error}") from None
-    try:
-        return plan(content)
+        reason = f"not TOML: {error}"
     except PlanError as error:
-        raise PlanError(f"{path}: {error}") from None
+        reason = str(error)
+    raise PlanError(f"{path}: {reason}")
 
 
 def plan(content: dict[str, Any]) -> Plan:
@@ -78,7 +78,7 @@ def plan(content: dict[str, Any]) -> Plan:
     >>> [cell.settings for cell in plan({"run": "gradients", "grid": {"d_k": [16, 64]}}).cells]
     [{'d_k': 16}, {'d_k': 64}]
     """
-    _known(content, ["run", "seeds", "fixed", "grid"], "")
+    _known(content, ("run", "seeds", "fixed", "grid"), "")
     run = content.get("run")
     if not isinstance(run, str) or run not in KINDS:
         raise PlanError(f"run: expected one of {', '.join(KINDS)}, got {run!r}")
@@ -93,8 +93,8 @@ def plan(content: dict[str, Any]) -> Plan:
     keys = keys_of(run)
     if run == "lab" and "seed" in axes:
         raise PlanError("seeds: a lab experiment has several of its own; say how many by repeats")
-    _known(fixed, list(keys), "fixed.")
-    _known(axes, list(keys), "grid.")
+    _known(fixed, keys, "fixed.")
+    _known(axes, keys, "grid.")
     if both := sorted(set(fixed) & set(axes)):
         raise PlanError(f"{both[0]}: in fixed and in grid; take one of them")
     if not axes:
@@ -127,7 +127,7 @@ def described(settings: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in settings.items())
 
 
-def _known(found: dict[str, Any], known: list[str], where: str) -> None:
+def _known(found: dict[str, Any], known: Collection[str], where: str) -> None:
     for name in found:
         if name not in known:
             raise PlanError(f"{where}{name}: unknown key; there are {', '.join(known)}")

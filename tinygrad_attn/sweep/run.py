@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import suppress
 from typing import Any
 
@@ -33,43 +33,37 @@ def work(run: str, settings: dict[str, Any]) -> Outcome:
     return found | {"seconds": round(time.perf_counter() - started, 3), "code": code()}
 
 
-def kept(plan: Plan, store: Store) -> dict[str, Outcome]:
+def finished(plan: Plan, store: Store) -> dict[str, Outcome]:
     """The cells of the plan that are finished already, by id."""
     return {cell.id: outcome for cell in plan.cells if (outcome := store.finished(cell)) is not None}
 
 
-def work_off(cells: list[Cell], client: Any, store: Store, show: Show) -> None:
-    """Run the cells on the cluster; ``show(cell, outcome)`` as each one is done, whatever became of it.
+def work_off(cells: list[Cell], executor: Executor, store: Store, show: Show) -> None:
+    """Run the cells; ``show(cell, outcome)`` as each one is done, whatever became of it.
 
     Errors: UserError when the disk is full."""
-    from distributed import as_completed
-
     ours = code()
-    of_key = {f"{cell.run}-{cell.id}": cell for cell in cells}
-    futures = [client.submit(work, cell.run, cell.settings, key=key, pure=False) for key, cell in of_key.items()]
+    futures = {executor.submit(work, cell.run, cell.settings): cell for cell in cells}
     try:
         for future in as_completed(futures):
-            cell, outcome = of_key[future.key], _outcome(future)
+            cell, outcome = futures[future], _outcome(future)
             if found := differences(ours, outcome.get("code", ours)):  # of a worker that came later
                 outcome = {"error": f"ran on a worker with other code: {found}"}
             if "results" in outcome:
                 store.keep(cell, outcome)
             show(cell, outcome)
-            future.release()
     finally:
         with suppress(OSError, CancelledError):  # of a scheduler that is lost
-            client.cancel([future for future in futures if not future.done()])
+            executor.shutdown(wait=False)  # Dask's cancels what is left
 
 
-def _outcome(future: Any) -> Outcome:
-    """What became of a task."""
-    from distributed import KilledWorker
-
-    if future.status == "finished":
+def _outcome(future: Future[Outcome]) -> Outcome:
+    """What became of a cell."""
+    try:
         return future.result()
-    if future.status == "cancelled":
+    except CancelledError:
         return {"error": "lost with the scheduler"}
-    error = future.exception()
-    if isinstance(error, KilledWorker):
-        return {"error": "its worker was killed each time that it was tried (too little memory?)"}
-    return {"error": f"{type(error).__name__}: {error}"}
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            return {"error": "its worker was killed each time that it was tried (too little memory?)"}
+        return {"error": f"{type(error).__name__}: {error}"}
