@@ -43,7 +43,7 @@ LONG = {
     "lab/variance.py score_variance",
     "lab/where_to_look.py agreement_over_seeds",
 }
-WIDE = {"attention", "autodiff", "lab", "nn", "pages", "probe", "tasks", "train"}  # rooms
+WIDE = {"attention", "autodiff", "lab", "nn", "probe", "tasks", "train"}  # rooms
 DEEP: set[str] = set()
 UP = {
     "autodiff/tensor.py -> show/matrix.py",

@@ -1,4 +1,4 @@
-"""One sentence, one forward and backward pass: every step of every attention head by head, and what the model answers."""
+"""One sentence, forward and backward: every step of every attention, head by head, and what the model answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHAIN = ("mix", "weights", "scaled", "scores", "q", "W_Q")  # what dL/dout passe
 class Layer:
     """One attention: value and gradient of each step, (heads, n, d) or (heads, n, n).
 
-    query: the gradient of each head's part of W_Q, (heads, d_model, d_k).  A gradient that never arrived is not there."""
+    query: the gradient of each head's part of W_Q, (heads, d_model, d_k).  A gradient that did not arrive is absent."""
 
     value: dict[str, np.ndarray]
     gradient: dict[str, np.ndarray]
@@ -76,7 +76,7 @@ def ask(
 
 
 def look(model: Module, loss: Callable[[], Tensor]) -> list[Layer]:
-    """Run ``loss()`` and its backward pass on a batch of one row, and take down each attention of `model`, layer by layer.
+    """Run ``loss()`` and its backward pass on a batch of one row; give each attention of `model`, layer by layer.
 
     No ``.grad`` is touched: threads may look at one model at the same time.
 
@@ -86,15 +86,14 @@ def look(model: Module, loss: Callable[[], Tensor]) -> list[Layer]:
     >>> layer.value["weights"].shape, layer.query.shape, sorted(layer.norms())
     ((2, 3, 3), (2, 8, 4), ['W_Q', 'mix', 'q', 'scaled', 'scores', 'weights'])
     """
-    attentions = {
-        f"{path}." if path else "": m for path, m in model.named_modules() if isinstance(m, MultiHeadAttention)
-    }
     with watch() as seen:
         total = loss()
-    matrices = {path: m.W_QKV if m.packed else m.W_Q for path, m in attentions.items() if f"{path}weights" in seen}
-    learning = [path for path, W in matrices.items() if W.requires_grad]
-    queries = dict(zip(learning, grad(total, [matrices[path] for path in learning])))  # the watch sees all on the way
-    return [_layer(seen, path, attentions[path], queries.get(path)) for path in matrices]
+    modules = {f"{path}." if path else "": m for path, m in model.named_modules()}
+    ran = {path: m for path, m in modules.items() if isinstance(m, MultiHeadAttention) and f"{path}weights" in seen}
+    matrices = {path: m.W_QKV if m.packed else m.W_Q for path, m in ran.items()}
+    learned = {path: W for path, W in matrices.items() if W.requires_grad}
+    queries = dict(zip(learned, grad(total, learned.values())))  # the watch sees all that goes by
+    return [_layer(seen, path, attention, queries.get(path)) for path, attention in ran.items()]
 
 
 def _layer(seen: Seen, path: str, attention: MultiHeadAttention, query: Tensor | None) -> Layer:

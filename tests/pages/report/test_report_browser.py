@@ -44,13 +44,13 @@ def same(shown, ours, digits):
 def test_the_matrix_follows_the_training(page, subject):
     causal = np.tri(8, dtype=bool)
     for place, snapshot in ((0, subject.snapshots[0]), (5, subject.last)):
-        move(page, "moment", place)
+        move(page, "snapshot", place)
         for head in range(4):
             finite = same(numbers(page, HEAD.format(head + 1)), snapshot.layers[0].value["weights"][head], 3)
             np.testing.assert_array_equal(finite, causal)
         assert str(snapshot.step) == page.execute_script("return document.querySelector('#flow output').textContent")
         shown = page.execute_script(
-            "return [...document.querySelectorAll('[data-frames=moment] .frame')].map(f => f.hidden)"
+            "return [...document.querySelectorAll('[data-frames=snapshot] .frame')].map(f => f.hidden)"
         )
         assert shown == [i != place for i in range(6)]
     names = page.execute_script(
@@ -64,7 +64,7 @@ def test_the_steps_show_values_and_gradients(page, subject):
     script = """
 for (const [id, value] of arguments[0]) { const s = document.getElementById(id); s.value = value;
   s.dispatchEvent(new Event("change")); }"""
-    page.execute_script(script, [["steps-head", 2], ["steps-moment", 1], ["steps-what", 1]])
+    page.execute_script(script, [["steps-head", 2], ["steps-snapshot", 1], ["steps-what", 1]])
     same(numbers(page, "#steps figure:nth-child(1) table"), layer.gradient["scores"][2], 4)
     same(numbers(page, "#steps figure:nth-child(5) table"), layer.gradient["mix"][2], 4)
     page.execute_script(script, [["steps-what", 0]])
@@ -106,8 +106,8 @@ def test_the_temperature_slider_shows_softmax(page, subject):
 def test_keys_move_the_sliders(page):
     from selenium.webdriver.common.keys import Keys
 
-    slider = page.find_element("id", "moment")
-    move(page, "moment", 5)
+    slider = page.find_element("id", "snapshot")
+    move(page, "snapshot", 5)
     slider.send_keys(Keys.ARROW_LEFT)
     assert page.execute_script("return document.querySelector('#matrix output').textContent") == "12"
     assert slider.get_attribute("aria-valuetext") == "12"

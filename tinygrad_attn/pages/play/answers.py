@@ -66,9 +66,11 @@ class Knobs:
 
 @dataclass(frozen=True)
 class Learned:
-    """A trained model that reads sentences.  name: of its task.  vocabulary: its tokens; encode: text to tokens (n,);
-    between: what is written between two of them.  limit: how many it can read.  grammar: what is right, where there is a
-    grammar and it has an opinion."""
+    """A trained model that reads sentences.
+
+    name: of its task.  encode: text to tokens (n,).  vocabulary: all tokens.  answers: what it can answer.  limit: how
+    many tokens it reads.  between: what is written between two of them.  grammar: the right answer to a text; it raises
+    ValueError where it has no opinion."""
 
     name: str
     model: Module
@@ -150,9 +152,9 @@ class Bench:
 
 
 def bench(words: list[str], d_k: int, seed: int = 0, knobs: Knobs = Knobs()) -> Bench:
-    """One head of width d_k: q, k, v ~ N(0, 1), drawn from the seed and each word with its place; dL/d(out) ~ N(0, 1)/4.
+    """One head of width d_k, in float64: q, k, v ~ N(0, 1), dL/d(out) ~ N(0, 1)/4, drawn from the seed and the word.
 
-    The same word at the same place draws the same vectors, whatever else the sentence says.  In float64.
+    The same word at the same place draws the same vectors, whatever else the sentence says.
 
     >>> found = bench("a soft dictionary".split(), 64)
     >>> found.value["weights"].shape, np.allclose(found.value["weights"].sum(axis=-1), 1)

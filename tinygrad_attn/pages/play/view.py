@@ -64,10 +64,10 @@ def bench_html(found: Bench, keep: np.ndarray, gradients: bool, say: Speaker) ->
     features = [str(i) for i in range(found.value["mix"].shape[-1])]
     figures = ""
     for name in ("scores", "scaled", "weights", "mix"):
-        columns, seen = (features, None) if name == "mix" else (found.words, keep)
+        columns, mask = (features, None) if name == "mix" else (found.words, keep)
         caption, signed = f"dL/d({name})" if gradients else name, gradients or name != "weights"
         figures += matrix_html(
-            shown[name], found.words, columns, seen, caption=caption, signed=signed, name=f"bench-{name}"
+            shown[name], found.words, columns, mask, caption=caption, signed=signed, name=f"bench-{name}"
         )
     meters = {say(name): [(percent if name == "dead" else number)(getattr(found, name))] for name in METERS}
     return number_table(meters) + _grid(figures, found.words, say)

@@ -12,7 +12,7 @@ from .svg import LINES, inline, plain_axes
 
 
 def flow_section(subject: Subject, say: Speaker) -> str:
-    """One picture and one table for each snapshot of the training; the page's `moment` slider moves them."""
+    """One picture and one table for each snapshot of the training; the page's `snapshot` slider moves them."""
     layers = [layer for snapshot in subject.snapshots for layer in snapshot.layers]
     every_norm = [norm for layer in layers for norms in layer.norms().values() for norm in norms if norm > 0]
     limits = (min(every_norm) / 2, max(every_norm) * 2) if every_norm else (1e-6, 1.0)
@@ -20,10 +20,8 @@ def flow_section(subject: Subject, say: Speaker) -> str:
         "".join(_layer(i, layer, limits, snapshot.step, say) for i, layer in enumerate(snapshot.layers))
         for snapshot in subject.snapshots
     ]
-    steps = [snapshot.step for snapshot in subject.snapshots]
-    return (
-        f"<p>{say('flow.intro')}</p>{slider('flow-moment', 'moment', say('step'), steps)}{frames(pictures, 'moment')}"
-    )
+    chosen = slider("flow-snapshot", "snapshot", say("step"), [snapshot.step for snapshot in subject.snapshots])
+    return f"<p>{say('flow.intro')}</p>{chosen}{frames(pictures, 'snapshot')}"
 
 
 def _layer(place: int, layer: Layer, limits: tuple[float, float], step: int, say: Speaker) -> str:

@@ -1,4 +1,4 @@
-"""Sections: the attention matrix of every head over the training, and the four steps with their shapes and gradients."""
+"""Sections: the weights of every head over the training, and the four steps with their shapes and gradients."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def matrix_section(subject: Subject, say: Speaker) -> str:
     steps = [snapshot.step for snapshot in subject.snapshots]
     shade = f"<p class=note>{say('matrix.shade')}</p>" if len(subject.words) > MANY else ""
     return (
-        f"<p>{say('matrix.intro')}</p>{slider('moment', 'moment', say('step'), steps)}{shade}"
-        "<p id=moment-numbers class=numbers aria-live=polite></p><div id=heads class=grid></div>"
+        f"<p>{say('matrix.intro')}</p>{slider('snapshot', 'snapshot', say('step'), steps)}{shade}"
+        "<p id=snapshot-numbers class=numbers aria-live=polite></p><div id=heads class=grid></div>"
     )
 
 
@@ -31,7 +31,7 @@ def steps_section(subject: Subject, say: Speaker) -> str:
         f"<p>{say('steps.intro', n=n, d_k=d_k, d_v=d_v)}</p><p class=control>"
         + select("steps-layer", say("layer"), range(len(subject.last.layers)))
         + select("steps-head", say("head"), range(layer.heads))
-        + select("steps-moment", say("step"), steps)
+        + select("steps-snapshot", say("step"), steps)
         + select("steps-what", say("steps.show"), [say("steps.values"), say("steps.gradients")])
         + "</p><div id=steps class=grid></div>"
     )
@@ -42,7 +42,7 @@ def page_data(subject: Subject, say: Speaker) -> dict[str, Any]:
     steps = [[_steps(layer, say) for layer in s.layers] for s in (subject.last, subject.snapshots[0])]
     if _count(subject.last) > NUMBERS:  # a large model: its first layer, and only as it is now
         steps = [[_steps(subject.last.layers[0], say)]]
-    moments = [
+    snapshots = [
         {
             "loss": rounded(snapshot.loss),
             "answers": [[word, rounded(p)] for word, p in snapshot.answers],
@@ -50,7 +50,7 @@ def page_data(subject: Subject, say: Speaker) -> dict[str, Any]:
         }
         for snapshot in subject.snapshots
     ]
-    return {"words": subject.words, "moments": moments, "steps": steps}
+    return {"words": subject.words, "snapshots": snapshots, "steps": steps}
 
 
 def _weights(layer: Layer) -> Any:

@@ -73,20 +73,20 @@ const fitting = word => [...word].length > 16 ? [...word].slice(0, 15).join("") 
 const places = (words, i, j) => words[i] + " (" + i + ") " + SAY.looks + " " + words[j] + " (" + j + ")";
 
 function drawHeads(at) {
-  const moment = DATA.moments[at], words = DATA.words, all = [];
-  moment.layers.forEach((heads, layer) => heads.forEach((rows, head) => all.push(
+  const snapshot = DATA.snapshots[at], words = DATA.words, all = [];
+  snapshot.layers.forEach((heads, layer) => heads.forEach((rows, head) => all.push(
     figure(SAY.layer + " " + layer + ", " + SAY.head + " " + head, "",
       box => matrix(box, rows, words, words, false, (i, j) => places(words, i, j))))));
   $("heads").classList.toggle("wide", words.length > 10);
   $("heads").replaceChildren(...all);
-  const answers = moment.answers.map(([word, p]) => word + " " + (100 * p).toFixed(2) + " %").join(", ");
-  $("moment-numbers").textContent = SAY.loss + " " + moment.loss + "; " + SAY.answers + ": " + answers;
+  const answers = snapshot.answers.map(([word, p]) => word + " " + (100 * p).toFixed(2) + " %").join(", ");
+  $("snapshot-numbers").textContent = SAY.loss + " " + snapshot.loss + "; " + SAY.answers + ": " + answers;
 }
 
 function drawSteps() {
-  const at = Math.min(+$("steps-moment").value, DATA.steps.length - 1);
+  const at = Math.min(+$("steps-snapshot").value, DATA.steps.length - 1);
   const layer = Math.min(+$("steps-layer").value, DATA.steps[at].length - 1), head = +$("steps-head").value;
-  $("steps-moment").value = at; $("steps-layer").value = layer;  // a large model keeps fewer of them
+  $("steps-snapshot").value = at; $("steps-layer").value = layer;  // a large model keeps fewer of them
   const what = $("steps-what").value === "1" ? "gradient" : "value", words = DATA.words, all = [];
   for (const [name, step] of Object.entries(DATA.steps[at][layer])) {
     const rows = step[what] && step[what][head];
@@ -117,7 +117,7 @@ function drawTemperature(at) {
   if (marker) marker.setAttribute("transform", "translate(" + DATA.temperature.places[at] + " 0)");
 }
 
-const DRAW = {moment: DATA.moments && drawHeads, temperature: DATA.temperature && drawTemperature};
+const DRAW = {snapshot: DATA.snapshots && drawHeads, temperature: DATA.temperature && drawTemperature};
 
 function moved(input) {
   const at = +input.value, name = input.dataset.slider;
@@ -137,6 +137,6 @@ for (const input of document.querySelectorAll("[data-slider]")) {
   moved(input);
 }
 if (DATA.steps) {
-  for (const id of ["steps-layer", "steps-head", "steps-moment", "steps-what"]) $(id).addEventListener("change", drawSteps);
+  for (const id of ["steps-layer", "steps-head", "steps-snapshot", "steps-what"]) $(id).addEventListener("change", drawSteps);
   drawSteps();
 }

@@ -36,7 +36,7 @@ def plain_axes(width: float, height: float, title: str = "", **settings: Any) ->
     axes.set_axisbelow(True)
     axes.spines[:].set_visible(False)
     axes.set(**settings)
-    axes.set_title(title, loc="left", fontsize=10.5)
+    axes.set_title(title, loc="left", fontsize=10)
     axes.tick_params(length=0, labelsize=10, labelcolor=INK)
     return figure, axes
 

@@ -29,11 +29,9 @@ def temperature_data(subject: Subject) -> dict[str, Any]:
 def _at(row: np.ndarray, T: float) -> dict[str, Any]:
     weights = softmax(row / T).numpy()
     meters = meters_of(weights)
-    norm = float(meters.jacobian)
-    return {
-        "T": T, "weights": weights, "entropy": float(meters.entropy), "norm": norm, "slope": norm / T,
-        "jacobian": softmax_jacobian(row / T),
-    }  # fmt: skip
+    entropy, norm = float(meters.entropy), float(meters.jacobian)
+    sizes = {"T": T, "entropy": entropy, "norm": norm, "slope": norm / T}
+    return sizes | {"weights": weights, "jacobian": softmax_jacobian(row / T)}
 
 
 def temperature_section(data: dict[str, Any], say: Speaker) -> tuple[str, list[float]]:
@@ -41,7 +39,7 @@ def temperature_section(data: dict[str, Any], say: Speaker) -> tuple[str, list[f
     curves = {key: [one[key] for one in data["at"]] for key in ("entropy", "norm", "slope")}
     top = max(1.05, 1.05 * max(curves["slope"]))
     drawing, axes = plain_axes(5.4, 3.2, xscale="log", ylim=(0, top), xlabel="T")
-    axes.plot(TEMPERATURES, curves["entropy"], color=SCALED, lw=2, label=say("entropy"))
+    axes.plot(TEMPERATURES, curves["entropy"], color=SCALED, lw=2, label=say("heat.entropy"))
     axes.plot(TEMPERATURES, curves["norm"], color=UNSCALED, lw=2, label=say("heat.norm"))
     axes.plot(TEMPERATURES, curves["slope"], "--", color=UNSCALED, lw=1.5, label=say("heat.slope"))
     axes.legend(frameon=False, fontsize=10)
