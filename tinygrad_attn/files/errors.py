@@ -17,7 +17,7 @@ class Missing(UserError, ImportError):
 
 
 @contextmanager
-def as_user_error(*kinds: type[Exception], doing: str = "", remedy: str = "") -> Iterator[None]:
+def as_user_error(*kinds: type[BaseException], doing: str = "", remedy: str = "") -> Iterator[None]:
     """Inside the block an error of these kinds is the user's to put right: its message becomes a UserError.
 
     doing: what failed, in front of the message.  remedy: what to do instead, behind it.
@@ -29,13 +29,14 @@ def as_user_error(*kinds: type[Exception], doing: str = "", remedy: str = "") ->
     """
     try:
         yield
-    except UserError:
+    except (UserError, BrokenPipeError):  # (the second: nobody reads what we print, which is nobody's error)
         raise
     except kinds as error:
-        reason = (getattr(error, "strerror", None) if doing else None) or (
-            error.args[0] if len(error.args) == 1 else error
-        )
-        raise UserError("; ".join(filter(None, [f"{doing}: {reason}" if doing else str(reason), remedy]))) from error
+        reason = str(error.args[0] if len(error.args) == 1 else error)
+        if doing:  # something outside of this program failed: its first line says what
+            reason = getattr(error, "strerror", None) or (reason or type(error).__name__).splitlines()[0]
+            reason = f"{doing}: {reason}"
+        raise UserError(f"{reason}; {remedy}" if remedy else reason) from error
 
 
 def needs(module: str, extra: str, what: str = "this") -> Any:

@@ -13,40 +13,28 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ..files.errors import UserError, needs
+from ..files.errors import UserError, as_user_error, needs
 from ..train.versions import code, differences
 
 PATIENCE = 5.0  # seconds until a scheduler must have answered
 WORKERS_WITHIN = 30.0  # seconds until a scheduler must have a worker
 
 
-class ClusterError(UserError):
-    """A cluster that cannot be used: what was tried, and what to do."""
-
-
 @contextmanager
 def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
     """A ``distributed.Client``: of the scheduler at `address`, or (None) of `workers` processes on this machine.
 
-    Errors: ClusterError, also when the connection is lost later."""
-    try:
-        with _opened(address, workers) as client:
-            yield client
-    except BrokenPipeError:  # nobody reads what we print: the command line knows what to do
-        raise
-    except (OSError, CancelledError, asyncio.CancelledError) as error:
-        raise ClusterError(f"lost the scheduler: {_first_line(error)}; finished cells are kept") from error
-
-
-@contextmanager
-def _opened(address: str | None, workers: int) -> Iterator[Any]:
+    Errors: UserError, also when the connection is lost later."""
     distributed, dask = needs("distributed", "dask", "a sweep"), needs("dask", "dask", "a sweep")
     for name in [
         name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado", "asyncio"))
     ]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what becomes of a cell is told by the sweep
     patience = {"distributed.comm.timeouts.connect": f"{PATIENCE}s"}
-    with ExitStack() as opened, dask.config.set(patience):
+    lost = as_user_error(
+        OSError, CancelledError, asyncio.CancelledError, doing="lost the scheduler", remedy="finished cells are kept"
+    )
+    with lost, ExitStack() as opened, dask.config.set(patience):
         if address is None:
             local = distributed.LocalCluster(
                 n_workers=workers,
@@ -57,13 +45,9 @@ def _opened(address: str | None, workers: int) -> Iterator[Any]:
             )
             client = opened.enter_context(distributed.Client(opened.enter_context(local)))
         else:
-            try:
+            with as_user_error(OSError, ValueError, doing=f"no scheduler answers at {address} within {PATIENCE:g} s"):
                 asyncio.run(_answers(address))
                 client = opened.enter_context(distributed.Client(address, timeout=PATIENCE))
-            except (OSError, ValueError, TimeoutError) as error:
-                raise ClusterError(
-                    f"no scheduler answers at {address} within {PATIENCE:g} s: {_first_line(error)}"
-                ) from None
         _same_code(client, address)
         yield client
 
@@ -97,23 +81,12 @@ def cores() -> int:
 
 def _same_code(client: Any, address: str | None) -> None:
     where = address or "the local cluster"
-    try:
+    remedy = f"start one: dask worker {where}"
+    with as_user_error(TimeoutError, doing=f"{where} has no workers", remedy=remedy):
         client.wait_for_workers(1, timeout=WORKERS_WITHIN)
-    except TimeoutError:
-        raise ClusterError(
-            f"{where} has no workers (waited {WORKERS_WITHIN:g} s); start one: dask worker {where}"
-        ) from None
     ours = code()
-    try:
+    with as_user_error(Exception, doing=f"the workers of {where} cannot load this package", remedy="install the same"):
         theirs = client.run(code)
-    except Exception as error:
-        raise ClusterError(
-            f"the workers of {where} cannot load this package: {_first_line(error)}; install the same"
-        ) from None
     for worker, versions in theirs.items():
         if found := differences(ours, versions):
-            raise ClusterError(f"the worker {worker} runs other code: {found}; install the same everywhere")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+            raise UserError(f"the worker {worker} runs other code: {found}; install the same everywhere")

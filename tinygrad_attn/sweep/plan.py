@@ -84,30 +84,32 @@ def plan(content: dict[str, Any]) -> Plan:
         raise PlanError(f"run: expected one of {', '.join(KINDS)}, got {run!r}")
     fixed, axes = _table(content, "fixed"), _table(content, "grid")
     if "seeds" in content:
-        if "seed" in fixed or "seed" in axes:
-            raise PlanError("seeds: given beside seed; take one of them")
+        _refuse("seed" in fixed or "seed" in axes, "seeds: given beside seed; take one of them")
         seeds = content["seeds"]
         if isinstance(seeds, bool) or not isinstance(seeds, int | list) or (isinstance(seeds, int) and seeds < 1):
             raise PlanError(f"seeds: expected a number from 1 upward or a list, got {seeds!r}")
         axes = {**axes, "seed": list(range(min(seeds, MOST + 1))) if isinstance(seeds, int) else seeds}
     keys = keys_of(run)
-    if run == "lab" and "seed" in axes:
-        raise PlanError("seeds: a lab experiment has several of its own; say how many by repeats")
+    of_lab = "seeds: a lab experiment has several of its own; say how many by repeats"
+    _refuse(run == "lab" and "seed" in axes, of_lab)
     _known(fixed, keys, "fixed.")
     _known(axes, keys, "grid.")
-    if both := sorted(set(fixed) & set(axes)):
-        raise PlanError(f"{both[0]}: in fixed and in grid; take one of them")
-    if not axes:
-        raise PlanError("the grid is empty: give [grid] at least one key with a list of values, or seeds")
+    for name in axes:
+        _refuse(name in fixed, f"{name}: in fixed and in grid; take one of them")
+    _refuse(not axes, "the grid is empty: give [grid] at least one key with a list of values, or seeds")
     fixed = {name: _value(f"fixed.{name}", value, keys[name]) for name, value in fixed.items()}
     axes = {name: _values(f"grid.{name}", values, keys[name]) for name, values in axes.items()}
     if "seed" in axes:  # last: neighbours in the results differ in it alone
         axes["seed"] = axes.pop("seed")
-    if (count := math.prod(map(len, axes.values()))) > MOST:
-        raise PlanError(f"the grid has {count:,} cells; at most {MOST:,}")
-    return Plan(
-        run, list(axes), [_cell(run, fixed | dict(zip(axes, values))) for values in itertools.product(*axes.values())]
-    )
+    count = math.prod(map(len, axes.values()))
+    _refuse(count > MOST, f"the grid has {count:,} cells; at most {MOST:,}")
+    cells = [_cell(run, fixed | dict(zip(axes, values))) for values in itertools.product(*axes.values())]
+    return Plan(run, list(axes), cells)
+
+
+def _refuse(wrong: bool, message: str) -> None:
+    if wrong:
+        raise PlanError(message)
 
 
 def _cell(run: str, settings: dict[str, Any]) -> Cell:
@@ -129,27 +131,22 @@ def described(settings: dict[str, Any]) -> str:
 
 def _known(found: dict[str, Any], known: Collection[str], where: str) -> None:
     for name in found:
-        if name not in known:
-            raise PlanError(f"{where}{name}: unknown key; there are {', '.join(known)}")
+        _refuse(name not in known, f"{where}{name}: unknown key; there are {', '.join(known)}")
 
 
 def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
     table = content.get(name, {})
-    if not isinstance(table, dict):
-        raise PlanError(f"{name}: expected a table [{name}], got {table!r}")
+    _refuse(not isinstance(table, dict), f"{name}: expected a table [{name}], got {table!r}")
     return table
 
 
 def _values(where: str, values: Any, kind: str) -> list[Any]:
-    if not isinstance(values, list):
-        raise PlanError(
-            f"{where}: expected a list of values, got {values!r}; one value for all cells belongs to [fixed]"
-        )
-    if not values:
-        raise PlanError(f"{where}: the list is empty, so there would be no cell")
+    elsewhere = "one value for all cells belongs to [fixed]"
+    _refuse(not isinstance(values, list), f"{where}: expected a list of values, got {values!r}; {elsewhere}")
+    _refuse(not values, f"{where}: the list is empty, so there would be no cell")
     found = [_value(where, value, kind) for value in values]
-    if (most := Counter(found).most_common(1)[0])[1] > 1:
-        raise PlanError(f"{where}: {most[0]!r} is there twice")
+    most, times = Counter(found).most_common(1)[0]
+    _refuse(times > 1, f"{where}: {most!r} is there twice")
     return found
 
 
@@ -157,8 +154,8 @@ def _value(where: str, value: Any, kind: str) -> Any:
     """`value` as the type `kind`; a whole number may stand for a float, and nothing else for anything else."""
     if kind == "float" and type(value) is int:
         value = float(value)
-    if type(value).__name__ != kind or (kind == "float" and not math.isfinite(value)):
-        raise PlanError(f"{where}: expected {_WORDS[kind]}, got {value!r}")
+    other = type(value).__name__ != kind or (kind == "float" and not math.isfinite(value))
+    _refuse(other, f"{where}: expected {_WORDS[kind]}, got {value!r}")
     return value
 
 

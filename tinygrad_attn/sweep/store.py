@@ -45,22 +45,13 @@ class Store:
 
     def keep(self, cell: Cell, outcome: Outcome) -> None:
         """Errors: UserError when the disk does not take it."""
-        self._write(
-            self.cells / f"{cell.id}.json", json.dumps({"run": cell.run, "settings": cell.settings, **outcome}) + "\n"
-        )
+        text = json.dumps({"run": cell.run, "settings": cell.settings, **outcome})
+        self._write(self.cells / f"{cell.id}.json", text + "\n")
 
     def write_csv(self, plan: Plan, outcomes: Mapping[str, Outcome]) -> Path:
         """One line per cell that has an outcome, in the order of the grid."""
-        rows = [
-            {
-                **cell.settings,
-                **outcome.get("results", {}),
-                "seconds": outcome.get("seconds"),
-                "error": outcome.get("error"),
-            }
-            for cell in plan.cells
-            if (outcome := outcomes.get(cell.id)) is not None
-        ]
+        found = [(cell, outcomes[cell.id]) for cell in plan.cells if cell.id in outcomes]
+        rows = [cell.settings | outcome.get("results", {}) | outcome for cell, outcome in found]
         columns = [Column(name, name) for name in [*plan.axes, *measured(outcomes), "seconds", "error"]]
         path = self.path / "results.csv"
         self._write(path, Table("", columns, rows).to_csv())
