@@ -45,10 +45,8 @@ def report(subject: Subject, language: str = "en", widths: tuple[int, ...] = WID
 def lab_report(tables: list[tuple[str, LabTable]], language: str = "en") -> str:
     """The page of the lab: each experiment's question, table, verdicts and picture."""
     say = speaker(language)
-    sections = {
-        f"lab-{place}": (html.escape(question), _experiment(table, language))
-        for place, (question, table) in enumerate(tables)
-    }
+    texts = [(html.escape(question), _experiment(table, language)) for question, table in tables]
+    sections = {f"lab-{place}": text for place, text in enumerate(texts)}
     return _document(say("report.lab"), "", sections, {}, language)
 
 

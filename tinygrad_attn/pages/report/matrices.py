@@ -43,12 +43,8 @@ def page_data(subject: Subject, say: Speaker) -> dict[str, Any]:
     if _count(subject.last) > NUMBERS:  # a large model: its first layer, and only as it is now
         steps = [[_steps(subject.last.layers[0], say)]]
     snapshots = [
-        {
-            "loss": rounded(snapshot.loss),
-            "answers": [[word, rounded(p)] for word, p in snapshot.answers],
-            "layers": [_weights(layer) for layer in snapshot.layers],
-        }
-        for snapshot in subject.snapshots
+        {"loss": rounded(s.loss), "answers": rounded(s.answers), "layers": [_weights(layer) for layer in s.layers]}
+        for s in subject.snapshots
     ]
     return {"words": subject.words, "snapshots": snapshots, "steps": steps}
 
@@ -77,13 +73,15 @@ def _count(snapshot: Answer) -> int:
 
 
 def rounded(values: Any, digits: int = 4) -> Any:
-    """Numbers for JSON, in lists and dicts, each with `digits` significant digits; infinite ones and None as None.
+    """`values` for JSON: each number with `digits` significant digits, infinite ones as None; texts as they are.
 
     >>> rounded(np.array([1.23456, -np.inf, 1e-9]))
     [1.235, None, 1e-09]
     """
+    if values is None or isinstance(values, str):
+        return values
     if isinstance(values, dict):
         return {key: rounded(value, digits) for key, value in values.items()}
     if isinstance(values, (np.ndarray, list, tuple)):
         return [rounded(value, digits) for value in values]
-    return float(f"{values:.{digits}g}") if values is not None and np.isfinite(values) else None
+    return float(f"{values:.{digits}g}") if np.isfinite(values) else None

@@ -45,18 +45,16 @@ def inline(figure: Figure, label: str) -> str:
     """The figure as an <svg> element; `label` says in words what it shows."""
     text = io.StringIO()
     figure.patch.set_alpha(0)
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": label, "font.family": "sans-serif"}
-    with matplotlib.rc_context(settings):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label, "font.family": "sans-serif"}):
+        figure.savefig(text, format="svg", metadata=no_metadata)
     drawing = text.getvalue()
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)
-    drawing = re.sub(r"<!--.*?-->", "", drawing, flags=re.DOTALL)
+    drawing = re.sub(r"<!--.*?-->", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)
     for colour, variable in _VARIABLES.items():
         drawing = drawing.replace(colour, variable)
     drawing = re.sub(r"font: (\S+px) [^;\"]*", r"font: \1 system-ui, sans-serif", drawing)
-    drawing = re.sub(
-        r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img" aria-label="@label@">', drawing
-    )
+    head = r'<svg viewBox="\1" role="img" aria-label="@label@">'
+    drawing = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', head, drawing)
     drawing = re.sub(rf'<g id="(?!{MOVABLE})[^"]*"', "<g", drawing)  # the same names in every figure of a page
     drawing = re.sub(r"\s*\n\s*", "\n", drawing)
     return drawing.replace("@label@", html.escape(label, quote=True))

@@ -46,9 +46,7 @@ def twins(d_k: int, seed: int = 0, sequences: int = SEQUENCES) -> Twins:
 
     def make(scale: float | None) -> MultiHeadAttention:
         sizes = {"d_k": d_k, "d_v": D_V, "sigma": D_MODEL**-0.5}
-        attention = MultiHeadAttention(D_MODEL, 1, seed, scale=scale, attention="explicit", **sizes)
-        attention.astype("float64")
-        return attention
+        return MultiHeadAttention(D_MODEL, 1, seed, scale=scale, attention="explicit", **sizes).astype("float64")
 
     x = Tensor(np.random.default_rng([seed, 9]).standard_normal((sequences, KEYS, D_MODEL)))
     with one_thread_blas():
