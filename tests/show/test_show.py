@@ -1,11 +1,14 @@
 """Tables, traces and pictures."""
 
+import json
+
 import numpy as np
 import pytest
 from rich.console import Console
 
 import tinygrad_attn as ta
-from tinygrad_attn.show.table import Column, Table
+from tinygrad_attn.show.numbers import number, percent
+from tinygrad_attn.show.table import Column, Table, Tabled
 from tinygrad_attn.show.trace import trace
 
 
@@ -81,3 +84,26 @@ def test_maps_of_several_layers_keep_apart(words):
     maps = [axes.get_tightbbox() for axes in figure.axes]
     assert not any(a.overlaps(b) for i, a in enumerate(maps) for b in maps[:i])
     assert all(figure.bbox.contains(*corner) for box in maps for corner in (box.min, box.max))
+
+
+def test_json_has_no_nan_and_html_has_no_markup_of_the_values(tmp_path):
+    table = Table("<T>", [Column("x", "x")], [{"x": float("nan")}, {"x": "<b>"}], ["&"])
+    assert json.loads(table.to_json(tmp_path / "t.json")) == json.loads((tmp_path / "t.json").read_text())
+    assert [row["x"] for row in json.loads(table.to_json())["rows"]] == [None, "<b>"]
+    text = table.to_html(tmp_path / "t.html", level=3)
+    assert "<h3>&lt;T&gt;</h3>" in text and "&lt;b&gt;" in text and "<b>" not in text and "&amp;" in text
+    assert (tmp_path / "t.html").read_text().startswith('<!doctype html>\n<html lang="en">')
+
+
+def test_what_has_a_table_is_shown_by_it(table):
+    class Found(Tabled):
+        def table(self):
+            return table
+
+    assert str(Found()) == str(table) and Found()._repr_html_() == table.to_html()
+
+
+def test_numbers_and_shares_that_are_not_there_are_a_dash():
+    assert [number(x) for x in (None, float("nan"), 1.23456, -0.0)] == ["-", "-", "1.23", "-0"]
+    assert number(float("nan"), nan="nan") == "nan" and number(float("inf"), 2) == "inf"
+    assert [percent(x) for x in (None, float("nan"), 0.5, 0.00004, 1)] == ["-", "-", "50.0%", "0.00%", "100%"]

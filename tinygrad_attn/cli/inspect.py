@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     model, loss = asked(arguments)
     recorder = probe.Recorder(model, every=1, on_alarm=lambda alarm: None)
-    with as_user_error(KeyError, RuntimeError), recorder.at(0), probe.watch(model, *arguments.names) as seen:
+    with as_user_error(KeyError, RuntimeError), recorder.at(0), probe.watch(model, *arguments.names) as watched:
         loss().backward()
-    tables = [seen.table(), recorder.table(), probe.lens(model).table()]
+    tables = [watched.table(), recorder.table(), probe.lens(model).table()]
     screen = console()
     for table in tables:
         screen.print(table)

@@ -80,12 +80,12 @@ class Ledger:
             rows.append({**what, **others, "passes": passed, "line": route.line})
         columns = [
             Column("route", "route", left=True),
-            Column("norm", "norm", number),
+            Column("norm", "norm", lambda norm: number(norm, nan="nan")),
             Column("share", "share", lambda share: f"{100 * share:.3g}%" if share == share else "-"),
             *[Column(f"cos{j}", f"cos {j}", "{:+.2f}".format) for j in range(len(self.routes))],
             Column("passes", "passes", left=True),
         ]
-        note = f"the routes add up to dL/d({self.name}), norm {number(float(np.linalg.norm(total)))}"
+        note = f"the routes add up to dL/d({self.name}), norm {number(float(np.linalg.norm(total)), nan='nan')}"
         return Table(f"Fan-in of {self.name}", columns, rows, [note])
 
     def __str__(self) -> str:

@@ -225,10 +225,10 @@ class Stepper:
         finally:
             for name, tensor in params.items():
                 tensor._data = before[name]
-        columns = [Column("name", "parameter", left=True), Column("ours", "<dL/dw, u>", lambda v: number(v, 6))]
+        columns = [Column("name", "parameter", left=True), Column("ours", "<dL/dw, u>", lambda v: number(v, 6, "nan"))]
         columns += [
-            Column("measured", "difference", lambda v: number(v, 6)),
-            Column("error", "relative\nerror", number),
+            Column("measured", "difference", lambda v: number(v, 6, "nan")),
+            Column("error", "relative\nerror", lambda v: number(v, nan="nan")),
         ]
         return Table("Gradients against central differences", columns, sorted(rows, key=lambda row: -row["error"]))
 

@@ -84,7 +84,7 @@ def array_html(values: np.ndarray, title: str) -> str:
     def cell(x: float) -> str:
         share = 0.55 * abs(x) / largest if largest and math.isfinite(x) else 0.0
         colour = "11,87,208" if x > 0 else "194,65,12"
-        return f'<td style="text-align:right;background:rgba({colour},{share:.2f})">{number(x)}</td>'
+        return f'<td style="text-align:right;background:rgba({colour},{share:.2f})">{number(x, nan="nan")}</td>'
 
     rows = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in shown.tolist())
     return f"<div><small>{'; '.join(notes)}</small><table>{rows}</table></div>"
