@@ -6,7 +6,7 @@ from __future__ import annotations
 def number(value: float | None, digits: int = 3, nan: str = "-") -> str:
     """A number in the fewest characters that keep `digits` digits; None is a dash.
 
-    nan: what NaN is written as: a dash where it says that nothing was measured, "nan" where it may be what was measured.
+    nan: how NaN is written: a dash where it means that nothing was measured, "nan" where it may be the measurement.
 
     >>> number(0.26), number(0.0000111), number(33.4567), number(0.0), number(None), number(float("nan"))
     ('0.26', '1.11e-05', '33.5', '0', '-', '-')
