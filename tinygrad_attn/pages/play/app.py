@@ -57,13 +57,8 @@ def _(gradients, hidden, mask, mo, scale, sentence, temperature):
 
 
 @app.cell
-def _(Knobs, hidden, mask, scale, temperature):
+def _(Knobs, gradients, hidden, learned, mask, mo, say, scale, sentence, temperature, view):
     knobs = Knobs(scale.value, float(temperature.value), mask.value or "causal", hidden.value)
-    return (knobs,)
-
-
-@app.cell
-def _(gradients, knobs, learned, mo, say, sentence, view):
     _title = f"{say('play.model')}: {learned.name}"
     _body = view.trouble_html(learned, sentence.value, say)
     if not _body:
@@ -71,7 +66,7 @@ def _(gradients, knobs, learned, mo, say, sentence, view):
         _words = learned.words(sentence.value)
         _body = view.model_html(_words, _answer, knobs.keep(len(_words)), gradients.value, say)
     mo.Html(view.inside(f"<h2>{_title}</h2>{_body}"))
-    return
+    return (knobs,)
 
 
 @app.cell

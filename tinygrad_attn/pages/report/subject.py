@@ -129,6 +129,5 @@ def _spread(steps: list[int], count: int) -> list[int]:
     >>> _spread([1, 2, 3, 4, 5], 3)
     [1, 3, 5]
     """
-    if len(steps) <= count:
-        return steps
-    return [steps[i] for i in sorted({round(i * (len(steps) - 1) / (count - 1)) for i in range(count)})]
+    places = np.linspace(0, len(steps) - 1, min(count, len(steps)))
+    return [steps[round(place)] for place in places]
