@@ -33,10 +33,10 @@ COMMANDS = {  # each a module of this room, and its line in the help
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; gives the exit code: 0 done, 1 a reader of our output left or some cells
-    of a sweep failed, 2 wrong use, 130 interrupted."""
+    """Run one command; gives the exit code: 0 done, 1 the reader of our output has left, or some
+    cells of a sweep failed, 2 wrong use, 130 interrupted."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):  # a terminal without a letter shows a ? for it: no reason to stop
+    for stream in (sys.stdout, sys.stderr):  # a letter that the terminal lacks is shown as ?
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     parser = argparse.ArgumentParser("tinygrad-attn", description="Where does the gradient go in attention?")
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"tinygrad-attn {arguments.command}: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # `tinygrad-attn demo | head`: nobody reads on, and Python must not complain at exit
+    except BrokenPipeError:  # `tinygrad-attn demo | head`: the reader has left; Python must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ from ..tasks.reader import STEPS
 
 def console(quiet: bool = False, plain: bool = False) -> Console:
     """A console that prints colours to a terminal, plain text to a pipe or a file, and nothing when quiet.
-    plain: this is no terminal, though it may look like one."""
+    plain: treat the output as a file, though it looks like a terminal."""
     terminal = False if plain else None  # None: rich finds out
     # (markup eats a path's [brackets])
     screen = Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False)
@@ -29,7 +29,7 @@ def console(quiet: bool = False, plain: bool = False) -> Console:
 @contextmanager
 def progress(on: Console, what: str, total: int) -> Iterator[Callable[..., None]]:
     """A progress bar while the block runs; gives `update(done, text, below=None)`, where `below` is a table that stays
-    under the bar until another takes its place.  In a pipe: nothing, a bar is no text."""
+    under the bar until another takes its place.  In a pipe it shows nothing: a bar is no text."""
     if not on.is_terminal or on.quiet:
         yield lambda done, text, below=None: None
         return
@@ -74,7 +74,7 @@ def folder(path: Path) -> Path:
 
 
 def can_draw(on: Console) -> bool:
-    """Is matplotlib there?  If not, say so: everything but the pictures is done without it."""
+    """Is matplotlib there?  If not, say so; the caller goes on without pictures."""
     try:
         needs("matplotlib", "viz", "it")
     except UserError as error:

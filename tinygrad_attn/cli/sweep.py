@@ -1,4 +1,4 @@
-"""``tinygrad-attn sweep FILE.toml``: a grid of runs on a Dask cluster; interrupted, it goes on where it was."""
+"""``tinygrad-attn sweep FILE.toml``: a grid of runs on a Dask cluster; started again, it goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..files.errors import UserError
 from ..files.stop import on_stop
 from ..sweep.cluster import cluster, cores, dashboard
 from ..sweep.plan import Cell, Plan, described, read
-from ..sweep.run import Outcome, finished, work_off
+from ..sweep.run import Outcome, finished, run_cells
 from ..sweep.store import Store, summary
 from ..train.versions import code, differences
 from .output import console, progress
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 with on_stop(_interrupt):
                     _go_on(screen, plan, store, outcomes, arguments)
-            finally:  # also after Ctrl-C: what is there, with a cell that was kept at that very moment
+            finally:  # also after Ctrl-C, which may come between storing a cell and noting it here
                 outcomes |= finished(plan, store)
                 path = store.write_csv(plan, outcomes)
     except KeyboardInterrupt:
@@ -85,4 +85,4 @@ def _go_on(
                 if "error" in outcome:
                     (loud if screen.quiet else screen).print(f"failed: {described(cell.settings)}: {outcome['error']}")
 
-            work_off(left, client.get_executor(pure=False), store, show)
+            run_cells(left, client.get_executor(pure=False), store, show)

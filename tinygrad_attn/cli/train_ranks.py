@@ -18,10 +18,10 @@ from .training import prepared, train_and_finish
 
 
 def train_together(arguments: argparse.Namespace, directory: RunDirectory, ranks: Ranks) -> int:
-    """What ``train.run`` does, by all ranks.  The exit code of this one.
+    """Train on all ranks; gives the exit code of this one.
 
-    An error that all ranks know of ends each by itself.  Any other would leave the others waiting for this rank's
-    sums for ever: it ends the whole job."""
+    After an error that all ranks know of, each ends by itself.  After any other, the others would wait for this rank's
+    sums for ever: so it ends the whole job."""
     started, first = time.perf_counter(), ranks.number == 0
     screen = console(arguments.quiet or not first, plain=not _launcher_has_terminal())
 
@@ -33,7 +33,7 @@ def train_together(arguments: argparse.Namespace, directory: RunDirectory, ranks
             ranks.same(code())
             ranks.first_does(lambda: held.enter_context(directory.locked()))
             trainer = prepared(arguments, directory, ranks)
-            if first:  # (its own share of the rows is what its meters read)
+            if first:  # (its meters see its own share of the rows)
                 train_and_finish(arguments, screen, directory, trainer)
             else:
                 follow(trainer)
@@ -56,7 +56,7 @@ def train_together(arguments: argparse.Namespace, directory: RunDirectory, ranks
 
 
 def _launcher_has_terminal() -> bool:
-    """Open MPI gives its ranks a pseudo-terminal, whatever its own output is: so look at that of our parent."""
+    """Open MPI always gives its ranks a pseudo-terminal: look at the output of the launcher, which is our parent."""
     try:
         return os.readlink(f"/proc/{os.getppid()}/fd/1").startswith(("/dev/pts/", "/dev/tty"))
     except OSError:  # no Linux, or not ours to look at

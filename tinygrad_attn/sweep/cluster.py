@@ -1,6 +1,6 @@
-"""The Dask cluster that works a sweep off: a local one of processes, or a scheduler that is there already.
+"""The Dask cluster that runs the cells: processes on this machine, or a scheduler that is there already.
 
-Before any work: does the scheduler answer, has it workers, do they run this very code?"""
+Asked before any work: does the scheduler answer, has it workers, do they run the same code as we do?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
     for name in [
         name for name in logging.root.manager.loggerDict if name.startswith(("distributed", "tornado", "asyncio"))
     ]:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what becomes of a cell is told by the sweep
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # the sweep itself reports failed cells
     patience = {"distributed.comm.timeouts.connect": f"{PATIENCE}s"}
     lost = as_user_error(
         OSError, CancelledError, asyncio.CancelledError, doing="lost the scheduler", remedy="finished cells are kept"
@@ -38,7 +38,7 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
         if address is None:
             local = distributed.LocalCluster(
                 n_workers=workers,
-                threads_per_worker=1,  # and one BLAS thread, which Dask's own setting sees to
+                threads_per_worker=1,  # Dask itself limits BLAS to one thread
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0" if _can_show() else None,
                 silence_logs=logging.CRITICAL,
@@ -53,7 +53,7 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
 
 
 async def _answers(address: str) -> None:
-    """Connect once.  (The client itself would wait for ever for one that takes the connection and says nothing.)"""
+    """Connect once.  (The client would wait for ever for a server that accepts the connection and says nothing.)"""
     from distributed.comm import connect
 
     comm = await asyncio.wait_for(connect(address, timeout=PATIENCE), PATIENCE)

@@ -5,7 +5,7 @@
     train       what ``tinygrad-attn train`` trains, without a folder
     lab         a whole experiment of the lab, and how many of its sentences hold
 
-Everything a cell does follows from its settings, so it gives the same on every worker."""
+A cell depends on its settings alone, so it gives the same on every worker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Work off a plan: cells are tasks that know nothing of each other, and each one is kept as soon as it is finished.
+"""Run the cells of a plan: none depends on another, and each result is stored as soon as it is there.
 
 A worker that dies loses its cell, which Dask gives to another one (up to three times: a cell that kills every worker
-is reported as failed).  An error inside a cell would come again, so it is not tried again."""
+is reported as failed).  An error inside a cell would happen again, so the cell is not tried again."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def finished(plan: Plan, store: Store) -> dict[str, Outcome]:
     return {cell.id: outcome for cell in plan.cells if (outcome := store.finished(cell)) is not None}
 
 
-def work_off(cells: list[Cell], executor: Executor, store: Store, show: Show) -> None:
-    """Run the cells; ``show(cell, outcome)`` as each one is done, whatever became of it.
+def run_cells(cells: list[Cell], executor: Executor, store: Store, show: Show) -> None:
+    """Run the cells; ``show(cell, outcome)`` as each one is done or has failed.
 
     Errors: UserError when the disk is full."""
     ours = code()
@@ -47,18 +47,18 @@ def work_off(cells: list[Cell], executor: Executor, store: Store, show: Show) ->
     try:
         for future in as_completed(futures):
             cell, outcome = futures[future], _outcome(future)
-            if found := differences(ours, outcome.get("code", ours)):  # of a worker that came later
+            if found := differences(ours, outcome.get("code", ours)):  # a worker that joined later
                 outcome = {"error": f"ran on a worker with other code: {found}"}
             if "results" in outcome:
                 store.keep(cell, outcome)
             show(cell, outcome)
     finally:
-        with suppress(OSError, CancelledError):  # of a scheduler that is lost
+        with suppress(OSError, CancelledError):  # the scheduler is lost
             executor.shutdown(wait=False)  # Dask's cancels what is left
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
-    """What became of a cell."""
+    """The results of a cell, or why it has none."""
     try:
         return future.result()
     except CancelledError:

@@ -1,4 +1,4 @@
-"""The folder of a sweep: what is finished stays finished.
+"""The folder of a sweep: a finished cell is never run again.
 
 cells/<id>.json   settings and results of one cell, whole or not there
 results.csv       one line per cell, with the error of one that failed
@@ -36,10 +36,10 @@ class Store:
             yield
 
     def finished(self, cell: Cell) -> Outcome | None:
-        """What is kept of a cell; None where it is not finished, or its file is damaged."""
+        """The stored outcome of a cell; None where it is not finished, or its file is damaged."""
         try:
-            kept = json.loads((self.cells / f"{cell.id}.json").read_text(encoding="utf-8"))
-            return kept if kept["settings"] == cell.settings and isinstance(kept["results"], dict) else None
+            stored = json.loads((self.cells / f"{cell.id}.json").read_text(encoding="utf-8"))
+            return stored if stored["settings"] == cell.settings and isinstance(stored["results"], dict) else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
