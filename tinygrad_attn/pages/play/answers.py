@@ -16,7 +16,7 @@ from ...lab.reading import SENTENCE
 from ...nn import MultiHeadAttention
 from ...nn.module import Module
 from ...probe import watch
-from ...probe.meters import rows as meters_of
+from ...probe.meters import meters
 from ...tasks.agreement import LENGTH, VOCABULARY, Ints, agreement, encode
 from ...tasks.reader import STEPS, Reader, learn
 from ...train.load_run import trained
@@ -171,14 +171,14 @@ def bench(words: list[str], d_k: int, seed: int = 0, knobs: Knobs = Knobs()) -> 
     names = [name for name in ("scores", "scaled", "masked", "weights", "mix") if name in seen]
     value = {name: seen[name].value.numpy() for name in names}
     gradient = {name: seen[name].grad.numpy() for name in names}
-    meters = meters_of(weights.numpy(), keep)
-    choice = meters.valid > 1  # a row with one key has no gradient to lose
+    (meter,) = meters(weights.numpy(), keep)
+    choice = keep.sum(axis=-1) > 1  # a row with one key has no gradient to lose
     norms = np.linalg.norm(gradient["scaled"], axis=-1)[choice]
     return Bench(
         [shortened(word) for word in words], value, gradient,
         score_std=_of(np.std, value["scaled"][keep]),
-        entropy=_of(np.mean, meters.entropy[choice]),
-        jacobian=_of(np.median, meters.jacobian[choice]),
+        entropy=meter.entropy,
+        jacobian=meter.jacobian,
         row_gradient=_of(np.median, norms),
         dead=_of(np.mean, norms < 1e-3),
     )  # fmt: skip
