@@ -17,7 +17,7 @@ from .mode import current
 
 Key = tuple[int, int]  # two 64-bit words
 
-_GENERATOR = np.random.default_rng(0)
+_GENERATOR: np.random.Generator | None = None  # made when it is first asked for: numpy.random is slow to load
 
 
 def manual_seed(seed: int) -> None:
@@ -32,7 +32,10 @@ def manual_seed(seed: int) -> None:
 
 
 def generator() -> np.random.Generator:
-    """The framework's generator, as last seeded by ``manual_seed``."""
+    """The framework's generator, as last seeded by ``manual_seed`` (0 before)."""
+    if _GENERATOR is None:
+        manual_seed(0)
+    assert _GENERATOR is not None
     return _GENERATOR
 
 
@@ -41,7 +44,7 @@ def next_key() -> tuple[Key, int]:
     draws = current().draws
     if draws is not None:
         return draws()
-    high, low = _GENERATOR.integers(2**63, size=2)
+    high, low = generator().integers(2**63, size=2)
     return (int(high), int(low)), 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..autodiff.tensor import Tensor
 from .init import gaussian, source
 from .module import Module
 
-Seed = int | np.random.Generator | None
+Seed: TypeAlias = "int | np.random.Generator | None"  # as text: numpy.random is slow to load
 
 
 class Linear(Module):
