@@ -21,12 +21,12 @@ def textbook(q, k, v, keep=None, scale=None, bias=0.0):
     return p @ v, p
 
 
-def visible(shape, causal_offset, keep):
+def visible(shape, offset, mask):
     """Which pairs may attend, (..., n_q, n_k)."""
     seen = np.ones(shape, bool)
-    if causal_offset is not None:
-        seen &= np.arange(shape[-1]) <= np.arange(shape[-2])[:, None] + causal_offset
-    return seen if keep is None else seen & keep
+    if offset is not None:
+        seen &= np.arange(shape[-1]) <= np.arange(shape[-2])[:, None] + offset
+    return seen if mask is None else seen & mask
 
 
 def sum_to(x, like):
@@ -35,7 +35,7 @@ def sum_to(x, like):
     return x.sum(axis=tuple(i for i, n in enumerate(like.shape) if n == 1), keepdims=True).reshape(like.shape)
 
 
-def written_out(g, q, k, v, *, scale, causal_offset=None, keep=None, bias=None, dropout=None):
+def written_out(g, q, k, v, *, scale, offset=None, mask=None, bias=None, dropout=None):
     """Value and gradients by the textbook, in one piece; long double keeps what cancels."""
     g, q, k, v = (x.astype(np.longdouble) for x in (g, q, k, v))
     s = np.einsum("...id,...jd->...ij", q, k) * scale
@@ -43,8 +43,8 @@ def written_out(g, q, k, v, *, scale, causal_offset=None, keep=None, bias=None, 
         s = s + bias
     lead = np.broadcast_shapes(s.shape[:-2], v.shape[:-2])
     shape = lead + s.shape[-2:]
-    shape = np.broadcast_shapes(shape, *([] if keep is None else [keep.shape]))
-    seen = visible(shape, causal_offset, keep)
+    shape = np.broadcast_shapes(shape, *([] if mask is None else [mask.shape]))
+    seen = visible(shape, offset, mask)
     s = np.where(seen, s, -np.inf)
     e = np.exp(s - np.maximum(s.max(-1, keepdims=True, initial=-np.inf), -1e300))
     p = e / np.maximum(e.sum(-1, keepdims=True), 1)

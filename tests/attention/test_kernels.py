@@ -11,22 +11,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tinygrad_attn.attention import kernels
-from tinygrad_attn.attention.kernels import blocked, careful, threads
+from tinygrad_attn.attention.call import Call
+from tinygrad_attn.attention.kernels import blocked, plain, threads
 from tinygrad_attn.autodiff.blas import blas_threads
 
-NOTHING = {"causal_offset": None, "keep": None, "bias": None, "dropout": None}
+
+def record(options):
+    """The bias, and the other options as one record."""
+    return options.get("bias"), Call(**{name: value for name, value in options.items() if name != "bias"})
 
 
 def fused(g, q, k, v, **options):
-    out, kept = kernels.forward(q, k, v, **options)
-    needs = (True, True, True, options.get("bias") is not None)
-    return dict(
-        zip(
-            ("out", "dq", "dk", "dv", "dbias"),
-            (out, *kernels.backward(g, q, k, v, out, kept, needs=needs, **options)),
-            strict=True,
-        )
-    )
+    bias, call = record(options)
+    out, residual = kernels.forward(q, k, v, bias, call)
+    needs = (True, True, True, bias is not None)
+    gradients = kernels.backward(g, q, k, v, bias, call, out, residual, needs)
+    return dict(zip(("out", "dq", "dk", "dv", "dbias"), (out, *gradients), strict=True))
 
 
 def drop_by_position(index, rows, columns):
@@ -38,9 +38,9 @@ def drop_by_position(index, rows, columns):
 
 CUTS = {
     "one tile": {},
-    "many tiles, weights kept": {"ALONE": 0, "TILE": 200, "CAUSAL_ROWS": 4},
-    "many tiles, weights recomputed": {"ALONE": 0, "TILE": 200, "SHORT": 0, "CAUSAL_ROWS": 4},
-    "tiles of heads, weights recomputed": {"ALONE": 0, "SHORT": 0},
+    "many tiles, weights kept": {"ONE_TILE": 0, "TILE": 200, "CAUSAL_ROWS": 4},
+    "many tiles, weights recomputed": {"ONE_TILE": 0, "TILE": 200, "SHORT": 0, "CAUSAL_ROWS": 4},
+    "tiles of heads, weights recomputed": {"ONE_TILE": 0, "SHORT": 0},
 }
 
 
@@ -50,7 +50,7 @@ def cut(request, monkeypatch):
     for name, value in CUTS[request.param].items():
         monkeypatch.setattr(blocked, name, value)
     if CUTS[request.param]:
-        monkeypatch.setattr(careful, "TILE", 200)
+        monkeypatch.setattr(plain, "TILE", 200)
 
 
 @st.composite
@@ -84,8 +84,8 @@ def problems(draw):
     outer = draw(st.sampled_from([(), lead, (1,) * len(lead)]))
     return (g, q, k, v), {
         "scale": draw(st.sampled_from([d_k**-0.5, 1.0, 6.0])),
-        "causal_offset": draw(st.sampled_from([None, 0, n_k - n_q, -3, 4])),
-        "keep": draw(st.sampled_from([None, rng.random((*outer, *inner)) > 0.4])),
+        "offset": draw(st.sampled_from([None, 0, n_k - n_q, -3, 4])),
+        "mask": draw(st.sampled_from([None, rng.random((*outer, *inner)) > 0.4])),
         "bias": draw(st.sampled_from([None, normal(rng, *outer, *inner) * 3])),
         "dropout": draw(st.sampled_from([None, drop_by_position])) if len(lead) == 2 else None,
     }
@@ -111,7 +111,7 @@ class TestEqualsTheFormula:
     def test_what_is_hidden_may_be_nan_or_inf(self, cut, problem):
         (g, q, k, v), options = problem
         shape = np.broadcast_shapes(q.shape[:-2], k.shape[:-2]) + (q.shape[-2], k.shape[-2])
-        seen = visible(shape, options["causal_offset"], options["keep"])
+        seen = visible(shape, options["offset"], options["mask"])
         right = written_out(g, q, k, v, **options)
         q, k, v, g = (x.copy() for x in (q, k, v, g))
         used_k, used_q = (
@@ -126,10 +126,10 @@ class TestEqualsTheFormula:
     def test_a_nan_reaches_only_the_rows_that_see_it(self, cut):
         rng = np.random.default_rng(0)
         q, k, v, g = (normal(rng, 2, 3, 12, 4) for _ in range(4))
-        clean = fused(g, q, k, v, scale=0.5, causal_offset=0)
+        clean = fused(g, q, k, v, scale=0.5, offset=0)
         k[..., 7, 1] = np.nan
         v[..., 7, 2] = np.nan
-        dirty = fused(g, q, k, v, scale=0.5, causal_offset=0)
+        dirty = fused(g, q, k, v, scale=0.5, offset=0)
         for name in ("out", "dq"):
             np.testing.assert_allclose(dirty[name][..., :7, :], clean[name][..., :7, :], atol=1e-13)
             assert np.isnan(dirty[name][..., 7:, :]).any(-1).all()
@@ -137,16 +137,16 @@ class TestEqualsTheFormula:
     def test_central_differences(self, cut):
         rng = np.random.default_rng(1)
         q, k, v, g = normal(rng, 2, 5, 3), normal(rng, 2, 6, 3), normal(rng, 2, 6, 2), normal(rng, 2, 5, 2)
-        options = {"scale": 0.7, "causal_offset": 1, "keep": rng.random((5, 6)) > 0.2, "bias": normal(rng, 5, 6)}
+        options = {"scale": 0.7, "offset": 1, "mask": rng.random((5, 6)) > 0.2, "bias": normal(rng, 5, 6)}
         ours = fused(g, q, k, v, **options)
         for name, x in (("dq", q), ("dk", k), ("dv", v), ("dbias", options["bias"])):
             numeric = np.zeros_like(x)
             for i in np.ndindex(x.shape):
                 keep_x = x[i]
                 x[i] = keep_x + 1e-5
-                up = (kernels.forward(q, k, v, **options)[0] * g).sum()
+                up = (kernels.forward(q, k, v, *record(options))[0] * g).sum()
                 x[i] = keep_x - 1e-5
-                numeric[i] = (up - (kernels.forward(q, k, v, **options)[0] * g).sum()) / 2e-5
+                numeric[i] = (up - (kernels.forward(q, k, v, *record(options))[0] * g).sum()) / 2e-5
                 x[i] = keep_x
             np.testing.assert_allclose(ours[name], numeric, atol=1e-8, err_msg=name)
 
@@ -154,9 +154,9 @@ class TestEqualsTheFormula:
     def test_lower_precision(self, cut, dtype, tolerance):
         rng = np.random.default_rng(2)
         q, k, v, g = (normal(rng, 2, 3, 20, 8, dtype=dtype) for _ in range(4))
-        ours = fused(g, q, k, v, scale=8**-0.5, causal_offset=0)
+        ours = fused(g, q, k, v, scale=8**-0.5, offset=0)
         assert all(x is None or x.dtype == dtype for x in ours.values())
-        assert_equal(ours, written_out(g, q, k, v, scale=8**-0.5, causal_offset=0), tolerance)
+        assert_equal(ours, written_out(g, q, k, v, scale=8**-0.5, offset=0), tolerance)
 
     def test_float16_scores_may_exceed_float16(self):
         q = np.full((1, 64), 32, np.float16)
@@ -170,21 +170,22 @@ class TestEqualsTheFormula:
     def test_only_what_is_needed(self, cut):
         rng = np.random.default_rng(3)
         q, k, v, g = (normal(rng, 2, 2, 9, 4) for _ in range(4))
-        out, kept = kernels.forward(q, k, v, scale=1.0)
-        full = kernels.backward(g, q, k, v, out, kept, scale=1.0)
+        inputs = (q, k, v, None, Call(scale=1.0))
+        results = kernels.forward(*inputs)
+        full = kernels.backward(g, *inputs, *results, (True, True, True, False))
         for i in range(3):
-            alone = kernels.backward(g, q, k, v, out, kept, scale=1.0, needs=tuple(j == i for j in range(4)))
+            alone = kernels.backward(g, *inputs, *results, tuple(j == i for j in range(4)))
             np.testing.assert_array_equal(alone[i], full[i])
             assert sum(x is not None for x in alone) == 1
 
     def test_backward_leaves_its_inputs_alone(self, cut):
         rng = np.random.default_rng(4)
         q, k, v, g = (normal(rng, 2, 2, 9, 4) for _ in range(4))
-        out, kept = kernels.forward(q, k, v, scale=1.0, causal_offset=0)
-        before = [x.copy() for x in (g, q, k, v, out, kept)]
-        first = kernels.backward(g, q, k, v, out, kept, scale=1.0, causal_offset=0)
-        again = kernels.backward(g, q, k, v, out, kept, scale=1.0, causal_offset=0)
-        for old, now in zip(before, (g, q, k, v, out, kept), strict=True):
+        inputs = (q, k, v, None, Call(scale=1.0, offset=0))
+        out, residual = kernels.forward(*inputs)
+        before = [x.copy() for x in (g, q, k, v, out, residual)]
+        first, again = (kernels.backward(g, *inputs, out, residual, (True, True, True, False)) for _ in range(2))
+        for old, now in zip(before, (g, q, k, v, out, residual), strict=True):
             np.testing.assert_array_equal(old, now)
         for one, two in zip(first[:3], again[:3], strict=True):
             np.testing.assert_array_equal(one, two)
@@ -194,11 +195,11 @@ class TestSmallGradientsSurvive:
     """Unscaled float32 attention saturates; the gradient is then tiny, but it is not noise."""
 
     @pytest.mark.parametrize("d_k", [64, 256, 512])
-    @pytest.mark.parametrize("causal_offset", [None, 0], ids=["full", "causal"])
-    def test_no_row_is_off_by_ten_percent(self, cut, d_k, causal_offset):
+    @pytest.mark.parametrize("offset", [None, 0], ids=["full", "causal"])
+    def test_no_row_is_off_by_ten_percent(self, cut, d_k, offset):
         rng = np.random.default_rng(d_k)
         q, k, v, g = (normal(rng, 2, 20, 16, d, dtype=np.float32) for d in (d_k, d_k, 16, 16))
-        options = {"scale": 1.0, "causal_offset": causal_offset}
+        options = {"scale": 1.0, "offset": offset}
         ours, right = fused(g, q, k, v, **options), written_out(g, q, k, v, **options)
         for name in ("dq", "dk"):
             size = np.sqrt((right[name] ** 2).sum(-1))
@@ -214,7 +215,7 @@ class TestSmallGradientsSurvive:
     def test_a_query_that_sees_one_key_has_no_gradient(self, cut):
         rng = np.random.default_rng(5)
         q, k, v, g = (normal(rng, 2, 3, 12, 8, dtype=np.float32) for _ in range(4))
-        dq = fused(g, q, k, v, scale=1.0, causal_offset=0)["dq"]
+        dq = fused(g, q, k, v, scale=1.0, offset=0)["dq"]
         assert (dq[..., 0, :] == 0).all()
         assert (dq[..., 1, :] != 0).any()
 
@@ -226,7 +227,7 @@ class TestLookingInside:
         (g, q, k, v), options = problem
         right = written_out(g, q, k, v, **options)
         rows, columns = slice(1, 9), slice(2, 11)
-        block = kernels.block(q, k, v, g, rows=rows, columns=columns, **options)
+        block = kernels.block(q, k, v, *record(options), g, rows, columns)
         names = {"weights": "p", "weights_grad": "dp", "scores_grad": "ds"}
         assert_equal(
             block,
@@ -234,7 +235,7 @@ class TestLookingInside:
         )
         p = right["p"]
         largest = p.max(-1, initial=0)
-        stats = kernels.row_stats(q, k, v, g, **options)
+        stats = kernels.row_statistics(q, k, v, *record(options), g)
         expected = {
             "entropy": -(p * np.log(np.where(p > 0, p, 1))).sum(-1),
             "largest": largest,
@@ -247,7 +248,7 @@ class TestLookingInside:
     def test_statistics_of_saturated_rows_do_not_cancel(self, d_k):
         rng = np.random.default_rng(d_k)
         q, k, v, g = (normal(rng, 50, 16, d, dtype=np.float32) for d in (d_k, d_k, 16, 16))
-        stats = kernels.row_stats(q, k, v, g, scale=1.0)
+        stats = kernels.row_statistics(q, k, v, None, Call(scale=1.0), g)
         p, ds = (written_out(g, q, k, v, scale=1.0)[name] for name in ("p", "ds"))
         rest = np.sort(p, -1)[..., :-1]
         others = rest.sum(-1)
@@ -262,7 +263,7 @@ class TestLookingInside:
     def test_log_sum_exp(self):
         rng = np.random.default_rng(6)
         q, k, v = (normal(rng, 3, 7, 4) for _ in range(3))
-        lse = kernels.row_stats(q, k, v, scale=0.5, causal_offset=-1)["lse"]
+        lse = kernels.row_statistics(q, k, v, None, Call(scale=0.5, offset=-1))["lse"]
         s = np.where(np.tril(np.ones((7, 7), bool), -1), q @ k.swapaxes(-1, -2) * 0.5, -np.inf)
         np.testing.assert_allclose(lse, np.logaddexp.reduce(s, axis=-1), rtol=1e-12)
 
@@ -284,14 +285,13 @@ class TestThreads:
             threads.run(fail, range(20))
 
     def test_callers_in_many_threads_get_the_same_numbers(self, monkeypatch):
-        monkeypatch.setattr(blocked, "ALONE", 0)
+        monkeypatch.setattr(blocked, "ONE_TILE", 0)
         monkeypatch.setattr(blocked, "SHORT", 0)
         rng = np.random.default_rng(7)
         arrays = [normal(rng, 2, 4, 32, 8, dtype=np.float32) for _ in range(4)]
-        right, results = fused(*arrays, scale=1.0, causal_offset=0), []
+        right, results = fused(*arrays, scale=1.0, offset=0), []
         callers = [
-            threading.Thread(target=lambda: results.append(fused(*arrays, scale=1.0, causal_offset=0)))
-            for _ in range(4)
+            threading.Thread(target=lambda: results.append(fused(*arrays, scale=1.0, offset=0))) for _ in range(4)
         ]
         for each in callers:
             each.start()

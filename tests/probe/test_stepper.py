@@ -96,11 +96,11 @@ def test_rules_are_read_from_their_source():
 
 
 def test_a_fused_operation_shows_its_reference():
-    from tinygrad_attn.attention.fused import fused
+    from tinygrad_attn.attention.fused import fused_attention_op
     from tinygrad_attn.autodiff.ops.norm import layer_norm
 
     assert any("centred / sqrt" in text for text in helpers(layer_norm.op))
-    assert any("scores = wide_q @ wide_k.mT" in text for text in helpers(fused.op))
+    assert any("scores = wide_q @ wide_k.mT" in text for text in helpers(fused_attention_op.op))
 
 
 def test_the_text_shows_everything():

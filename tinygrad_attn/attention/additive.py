@@ -20,11 +20,11 @@ from ..autodiff.ops.activation import tanh
 from ..autodiff.ops.choice import where
 from ..autodiff.ops.shape import expand_dims
 from ..autodiff.tensor import Tensor
-from .absent import all_finite, pairs, without_unseen
-from .checks import as_tensors, bias_of, float32, keys_fit, scores_shape
-from .dropout import pattern_of
+from .absent import nan_guard, without_unseen
+from .call import checked
+from .checks import as_tensors, float32
 from .explicit import weigh
-from .masks import Causal, causal_offset, checked, visible
+from .masks import Causal
 
 
 def additive_attention(
@@ -57,27 +57,24 @@ def additive_attention(
     ((1, 5), (1, 3))
     """
     q, k, v, W_q, W_k, w = as_tensors(q, k, v, W_q, W_k, w)
-    keys_fit("additive_attention", q, k, v)
+    q, k, v, bias, call = checked("additive_attention", q, k, v, mask, causal, 1.0, bias, dropout)
     _check_weights(q, k, W_q, W_k, w)
     for name, x in (("q", q), ("k", k), ("v", v)):
         show(name, x)
-    shape = scores_shape(q, k)
-    offset = causal_offset(causal, *shape[-2:])
-    keep = visible(checked(mask, shape, q._data), offset, shape, q._data)  # (..., n_q, n_k)
-    pattern = pattern_of(shape, dropout, q._data)
-    seen_pairs = None if keep is None or all_finite(q, k, v) else pairs(keep, *shape[-2:])
+    visible = call.visible(q.shape[-2], k.shape[-2], q._data)  #          (..., n_q, n_k)
+    guard = nan_guard(visible, q, k, v)
     dtype = np.result_type(q.dtype, k.dtype)
     q, k, W_q, W_k, w = (float32(x) for x in (q, k, W_q, W_k, w))
-    if seen_pairs is not None:
-        q, k = without_unseen(q, k, seen_pairs)
+    if guard is not None:
+        q, k = without_unseen(q, k, guard)
     from_q = expand_dims(q @ W_q, -2)  #                                  (..., n_q, 1, d_a)
     from_k = expand_dims(k @ W_k, -3)  #                                  (..., 1, n_k, d_a)
     both = from_q + from_k  #                                             (..., n_q, n_k, d_a)
-    if seen_pairs is not None:
-        both = where(seen_pairs[..., None], both, 0.0)  #                 hidden pairs never meet tanh
+    if guard is not None:
+        both = where(guard[..., None], both, 0.0)  #                      invisible pairs never meet tanh
     hidden = tanh(both).named("hidden")  #                                (..., n_q, n_k, d_a)
     scores = (hidden @ w).named("scores")  #                              (..., n_q, n_k, d_a) @ (d_a,)
-    return weigh(scores, v, bias_of(bias, shape), keep, seen_pairs, pattern, dtype)
+    return weigh(scores, v, bias, visible, guard, call, dtype)
 
 
 def _check_weights(q: Tensor, k: Tensor, W_q: Tensor, W_k: Tensor, w: Tensor) -> None:

@@ -22,45 +22,36 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     return tuple(x if x.dtype.kind == "f" else astype(x, "float32") for x in given)
 
 
-def tensors(name: str, q: Any, k: Any, v: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v) as tensors of fitting shapes."""
-    q, k, v = as_tensors(q, k, v)
-    keys_fit(name, q, k, v)
-    if q.shape[-1] != k.shape[-1]:
-        raise ValueError(f"{name}: expected q and k with the same last length d_k; {_shapes(q, k, v)}")
-    return q, k, v
-
-
-def keys_fit(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Each key has a value, and the axes in front broadcast."""
+def scores_shape(name: str, q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
+    """(..., n_q, n_k), if each key has a value and the axes in front broadcast."""
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise ValueError(
-            f"{name}: expected q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); {_shapes(q, k, v)}"
-        )
+        raise _misfit(name, "q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v)", q, k, v)
     if k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"{name}: expected k and v with the same number of keys n_k; {_shapes(q, k, v)}")
-    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:  # (asking NumPy costs 2 us of an 8 x 8 attention's 50)
+        raise _misfit(name, "k and v with the same number of keys n_k", q, k, v)
+    lead = q.shape[:-2]
+    if not lead == k.shape[:-2] == v.shape[:-2]:  # (asking NumPy costs 2 us of an 8 x 8 attention's 50)
         try:
-            np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+            np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
         except ValueError:
-            raise ValueError(f"{name}: expected batch and head axes that broadcast; {_shapes(q, k, v)}") from None
+            raise _misfit(name, "batch and head axes that broadcast", q, k, v) from None
+        lead = np.broadcast_shapes(lead, k.shape[:-2])
+    return (*lead, q.shape[-2], k.shape[-2])
 
 
-def _shapes(q: Tensor, k: Tensor, v: Tensor) -> str:
-    return f"got q {q.shape}, k {k.shape}, v {v.shape}"
+def same_width(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
+    """A dot product needs q and k of one width."""
+    if q.shape[-1] != k.shape[-1]:
+        raise _misfit(name, "q and k with the same last length d_k", q, k, v)
 
 
-def scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
-    """(..., n_q, n_k)"""
-    if q.shape[:-2] == k.shape[:-2]:
-        return (*q.shape[:-1], k.shape[-2])
-    return (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
+def _misfit(name: str, expected: str, q: Tensor, k: Tensor, v: Tensor) -> ValueError:
+    return ValueError(f"{name}: expected {expected}; got q {q.shape}, k {k.shape}, v {v.shape}")
 
 
 def scale_of(scale: float | None, d_k: int) -> float:
     """None means 1/sqrt(d_k); 0 is a scale like any other (uniform weights).
 
-    Errors: TypeError for what is no number, and for a Tensor that waits for a gradient."""
+    Errors: TypeError for what is no number, and for a Tensor that requires a gradient."""
     if isinstance(scale, Tensor) and scale.requires_grad:
         raise TypeError("scale is a number and gets no gradient; for a learned one write q * scale and scale=1.0")
     if isinstance(scale, str):
@@ -78,9 +69,7 @@ def bias_of(bias: Any, scores_shape: tuple[int, ...]) -> Any:
     if bias.dtype.kind == "b":
         raise TypeError("bias holds numbers that are added to the scores, got booleans; write mask= for who may attend")
     if not broadcasts_to(bias.shape, scores_shape):
-        raise ValueError(
-            f"bias must broadcast to the scores (..., n_q, n_k) = {tuple(scores_shape)}, got {tuple(bias.shape)}"
-        )
+        raise ValueError(f"bias must broadcast to the scores (..., n_q, n_k) = {scores_shape}, got {tuple(bias.shape)}")
     return bias
 
 

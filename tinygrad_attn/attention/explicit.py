@@ -22,10 +22,10 @@ from ..autodiff.ops.elementwise import astype
 from ..autodiff.ops.mask import masked_fill
 from ..autodiff.ops.softmax import softmax
 from ..autodiff.tensor import Tensor
-from .absent import all_finite, pairs, seen_mix, seen_scores
-from .checks import bias_of, float32, scale_of, scores_shape, tensors
-from .dropout import Pattern, pattern_of
-from .masks import Causal, causal_offset, checked, visible
+from .absent import nan_guard, visible_mix, visible_scores
+from .call import Call, checked
+from .checks import float32, same_width
+from .masks import Causal
 
 
 def scaled_dot_product_attention(
@@ -57,57 +57,40 @@ def scaled_dot_product_attention(
     >>> out.shape, weights.shape
     ((1, 5), (1, 3))
     """
-    q, k, v = tensors("scaled_dot_product_attention", q, k, v)
-    shape = scores_shape(q, k)
-    keep, offset = checked(mask, shape, q._data), causal_offset(causal, *shape[-2:])
-    pattern = pattern_of(shape, dropout, q._data)
-    return attend(q, k, v, bias_of(bias, shape), keep, offset, scale_of(scale, q.shape[-1]), pattern)
+    name = "scaled_dot_product_attention"
+    q, k, v, bias, call = checked(name, q, k, v, mask, causal, scale, bias, dropout)
+    same_width(name, q, k, v)
+    return attend(q, k, v, bias, call)
 
 
-def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Any,
-    keep: Array | None,
-    offset: int | None,
-    scale: float,
-    pattern: Pattern | None,
-) -> tuple[Tensor, Tensor]:
-    """The steps, on checked arguments: keep is a boolean array or None; key j is visible to query i only
-    where j <= i + offset (None: everywhere)."""
+def attend(q: Tensor, k: Tensor, v: Tensor, bias: Any, call: Call) -> tuple[Tensor, Tensor]:
+    """The steps, on checked arguments."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         show(name, x)
-    keep = visible(keep, offset, scores_shape(q, k), q._data)  #          (..., n_q, n_k)
-    seen_pairs = None if keep is None or all_finite(q, k, v) else pairs(keep, q.shape[-2], k.shape[-2])
+    visible = call.visible(q.shape[-2], k.shape[-2], q._data)  #          (..., n_q, n_k)
+    guard = nan_guard(visible, q, k, v)
     wide_q, wide_k = float32(q), float32(k)  #                            float16 products overflow at 65504
-    if seen_pairs is None:
+    if guard is None:
         scores = wide_q @ wide_k.mT  #                                    (..., n_q, d_k) @ (..., d_k, n_k)
     else:
-        scores = seen_scores(wide_q, wide_k, seen_pairs)  #               the same, NaN behind the mask left out
+        scores = visible_scores(wide_q, wide_k, guard)  #                 the same, NaN behind the mask left out
     scores.named("scores")  #                                             (..., n_q, n_k)
-    scaled = (scores * scale).named("scaled")  #                          (..., n_q, n_k)
-    return weigh(scaled, v, bias, keep, seen_pairs, pattern, np.result_type(q.dtype, k.dtype))
+    scaled = (scores * call.scale).named("scaled")  #                     (..., n_q, n_k)
+    return weigh(scaled, v, bias, visible, guard, call, np.result_type(q.dtype, k.dtype))
 
 
 def weigh(
-    scaled: Tensor,
-    v: Tensor,
-    bias: Any,
-    keep: Array | None,
-    seen_pairs: Array | None,
-    pattern: Pattern | None,
-    dtype: Any,
+    scaled: Tensor, v: Tensor, bias: Any, visible: Array | None, guard: Array | None, call: Call, dtype: Any
 ) -> tuple[Tensor, Tensor]:
     """From finished scores (..., n_q, n_k) to (mix (..., n_q, d_v), weights (..., n_q, n_k)): the steps that
-    every way of scoring shares.  seen_pairs: the mask in full where something is NaN or inf, else None."""
+    every way of scoring shares.  guard: see ``nan_guard``."""
     biased = scaled if bias is None else scaled + bias  #                 (..., n_q, n_k)
-    masked = biased if keep is None else masked_fill(biased, ~keep, -float("inf")).named("masked")
+    masked = biased if visible is None else masked_fill(biased, ~visible, -float("inf")).named("masked")
     weights = softmax(masked, -1)  #                                      (..., n_q, n_k), rows sum to 1
-    if seen_pairs is not None:
-        weights = masked_fill(weights, ~seen_pairs, 0.0)  #                     a NaN row is NaN only where it may see
+    if guard is not None:
+        weights = masked_fill(weights, ~guard, 0.0)  #                    a NaN row is NaN only where it may see
     weights = astype(weights, dtype) if dtype == np.float16 else weights
     weights.named("weights")
-    dropped = weights if pattern is None else weights * pattern.whole()  # (..., n_q, n_k)
-    mix = dropped @ v if seen_pairs is None else seen_mix(dropped, v, seen_pairs)
+    dropped = weights if call.dropout is None else weights * call.dropout.whole()  # (..., n_q, n_k)
+    mix = dropped @ v if guard is None else visible_mix(dropped, v, guard)
     return mix.named("mix"), weights  #                                   (..., n_q, n_k) @ (..., n_k, d_v)

@@ -6,7 +6,7 @@ neither.  ``picture`` draws one, ``check_mask`` (mask_check.py) says what looks 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..autodiff.arrays import Array, is_array, module_of, to_host
 from ..autodiff.dtypes import plain
 from .checks import broadcasts_to
 
-Causal = bool | str
+Causal = bool | Literal["top-left", "bottom-right"]
 
 
 def causal_mask(n_q: int, n_k: int | None = None, align: str | None = None) -> np.ndarray:
@@ -67,29 +67,25 @@ def causal_offset(causal: Causal, n_q: int, n_k: int) -> int | None:
     """o such that query i sees keys j <= i + o; None when not causal."""
     if causal is False or causal is None:
         return None
-    if causal is True:
-        if n_q != n_k:
-            raise ValueError(
-                f"causal=True needs as many queries as keys, got n_q = {n_q} and n_k = {n_k}; say which corner the "
-                f'triangle starts from: causal="bottom-right" (decoding with a cache) or causal="top-left"'
-            )
-        return 0
-    if causal == "top-left":
+    if causal is True and n_q != n_k:
+        raise ValueError(
+            f"causal=True needs as many queries as keys, got n_q = {n_q} and n_k = {n_k}; say which corner the "
+            f'triangle starts from: causal="bottom-right" (decoding with a cache) or causal="top-left"'
+        )
+    if causal is True or causal == "top-left":
         return 0
     if causal == "bottom-right":
         return n_k - n_q
     raise ValueError(f'causal: expected True, False, "top-left" or "bottom-right", got {causal!r}')
 
 
-def checked(mask: Any, scores_shape: tuple[int, ...], like: Array) -> Array | None:
+def mask_of(mask: Any, scores_shape: tuple[int, ...], like: Array) -> Array | None:
     """The mask as a boolean array on `like`'s device that broadcasts to the scores (..., n_q, n_k).
 
     Errors: TypeError for a float mask (use bias=), ValueError for another shape or integers besides 0 and 1."""
     if mask is None:
         return None
-    mask = plain(mask)
-    module = module_of(like)
-    mask = module.asarray(mask) if not hasattr(mask, "dtype") else mask
+    module, mask = module_of(like), plain(mask)
     if type(mask) is not type(like):
         mask = module.asarray(mask)
     if mask.dtype.kind == "f":
@@ -105,19 +101,17 @@ def checked(mask: Any, scores_shape: tuple[int, ...], like: Array) -> Array | No
         between = "None, " * (len(scores_shape) - 2)
         hint = f"; a mask of keys per batch entry is written mask[:, {between}:]" if between else ""
         raise ValueError(
-            f"the mask must broadcast to the scores (..., n_q, n_k) = {tuple(scores_shape)}, got {tuple(mask.shape)}{hint}"
+            f"the mask must broadcast to the scores (..., n_q, n_k) = {scores_shape}, got {tuple(mask.shape)}{hint}"
         )
     return mask
 
 
-def visible(keep: Array | None, offset: int | None, scores_shape: tuple[int, ...], like: Array) -> Array | None:
-    """A checked mask and a causal offset as one boolean array (..., n_q, n_k); None where all may be seen."""
+def visible(mask: Array | None, offset: int | None, rows: slice, n_k: int, module: Any) -> Array | None:
+    """A mask of the queries `rows` and the first n_k keys, and the causal triangle, as one boolean array; None: all."""
     if offset is None:
-        return keep
-    n_q, n_k = scores_shape[-2:]
-    module = module_of(like)
-    triangle = module.arange(n_k) <= module.arange(n_q)[:, None] + offset
-    return triangle if keep is None else keep & triangle
+        return mask
+    triangle = module.arange(n_k) <= module.arange(rows.start, rows.stop)[:, None] + offset  # (r, n_k)
+    return triangle if mask is None else mask & triangle
 
 
 def on_host(x: Any) -> np.ndarray:

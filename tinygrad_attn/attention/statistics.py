@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..autodiff.arrays import Array
 from ..autodiff.dtypes import constant, plain
 from . import kernels
-from .checks import bias_of, scale_of, scores_shape, tensors
-from .masks import Causal, causal_offset, checked
-
-
-def _arguments(
-    name: str, q: Any, k: Any, v: Any, mask: Any, causal: Causal, scale: float | None, bias: Any, gradient: Any
-) -> Any:
-    q, k, v = tensors(name, q, k, v)
-    shape = scores_shape(q, k)
-    g = None if gradient is None else constant(plain(gradient), q._data)
-    expected = (*shape[:-1], v.shape[-1])
-    if g is not None and tuple(g.shape) != expected:
-        raise ValueError(f"{name}: expected gradient = dL/dout of shape {expected}, got {tuple(g.shape)}")
-    settings = {
-        "scale": scale_of(scale, q.shape[-1]),
-        "causal_offset": causal_offset(causal, *shape[-2:]),
-        "keep": checked(mask, shape, q._data),
-        "bias": None if bias is None else constant(plain(bias_of(bias, shape)), q._data),
-    }
-    return (q._data, k._data, v._data, g), settings
+from .call import Call, checked
+from .checks import same_width
+from .masks import Causal
 
 
 def row_statistics(
@@ -55,8 +40,7 @@ def row_statistics(
     >>> stats["largest"]
     array([0.125, 0.125], dtype=float32)
     """
-    arrays, settings = _arguments("row_statistics", q, k, v, mask, causal, scale, bias, gradient)
-    return kernels.row_stats(*arrays, **settings)
+    return kernels.row_statistics(*_arrays("row_statistics", q, k, v, mask, causal, scale, bias, gradient))
 
 
 def attention_block(
@@ -73,7 +57,7 @@ def attention_block(
     bias: Any = None,
 ) -> dict[str, Array]:
     """The block of queries `rows` and keys `columns` (slices): ``weights`` (..., r, c), and given gradient = dL/dout also
-    ``weights_grad`` = dL/dweights and ``scores_grad`` = dL/dscores.  Hidden entries are 0.
+    ``weights_grad`` = dL/dweights and ``scores_grad`` = dL/dscores.  Invisible entries are 0.
 
     >>> import tinygrad_attn as ta
     >>> q = ta.zeros((1000, 4))
@@ -84,5 +68,17 @@ def attention_block(
     for name, part in (("rows", rows), ("columns", columns)):
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise TypeError(f"attention_block: expected {name} as a slice without a step, got {part!r}")
-    arrays, settings = _arguments("attention_block", q, k, v, mask, causal, scale, bias, gradient)
-    return kernels.block(*arrays, rows=rows, columns=columns, **settings)
+    return kernels.block(*_arrays("attention_block", q, k, v, mask, causal, scale, bias, gradient), rows, columns)
+
+
+def _arrays(
+    name: str, q: Any, k: Any, v: Any, mask: Any, causal: Causal, scale: float | None, bias: Any, gradient: Any
+) -> tuple[Array, Array, Array, Array | None, Call, Array | None]:
+    """Checked, and as plain arrays: q, k, v, bias, call and dL/dout."""
+    q, k, v, bias, call = checked(name, q, k, v, mask, causal, scale, bias)
+    same_width(name, q, k, v)
+    bias, g = (None if x is None else constant(plain(x), q._data) for x in (bias, gradient))
+    expected = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], v.shape[-1])
+    if g is not None and tuple(g.shape) != expected:
+        raise ValueError(f"{name}: expected gradient = dL/dout of shape {expected}, got {tuple(g.shape)}")
+    return q._data, k._data, v._data, bias, call, g

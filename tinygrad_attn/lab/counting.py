@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..attention.call import Call
 from ..autodiff.graph import LEAF, Node
 from ..autodiff.tensor import Tensor
 
@@ -71,6 +72,8 @@ def _arrays(kept: Any) -> Iterator[np.ndarray]:
         yield kept
     elif isinstance(kept, dict):
         yield from _arrays(tuple(kept.values()))
+    elif isinstance(kept, Call):
+        yield from _arrays(kept.mask)
     elif isinstance(kept, (tuple, list)):
         for item in kept:
             yield from _arrays(item)

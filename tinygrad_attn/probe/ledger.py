@@ -167,7 +167,7 @@ def _name(way: list[Edge]) -> str:
     if (step, argument) in _OF_ATTENTION:
         return ".".join(filter(None, (path, _OF_ATTENTION[step, argument])))
     first = way[0].consumer
-    if end.op.name == "fused":
+    if end.op.name == "fused_attention":
         return ".".join(filter(None, (end.scope, argument)))
     if first is end and first.op.name == "add":
         return "residual"

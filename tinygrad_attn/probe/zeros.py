@@ -60,7 +60,7 @@ def _wide(order: list[Node], seed: Any, wanted: set[Node]) -> dict[Node, Any]:
         if node in wanted:
             found[node] = gradient + lost
         with np.errstate(all="ignore"):
-            fused = node.op.name == "fused"
+            fused = node.op.name == "fused_attention"
             contributions = (_through_reference if fused else _through_rules)(node, gradient + lost)
             for parent, contribution in zip(node.parents or (), contributions):
                 if parent is not None and contribution is not None:

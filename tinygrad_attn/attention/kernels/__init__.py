@@ -1,105 +1,68 @@
 """Fused attention on bare arrays: softmax(scale q k^T + bias) v without the (n_q, n_k) array.
 
-    out, kept = forward(q, k, v, scale=d_k**-0.5, causal_offset=0)
-    dq, dk, dv, dbias = backward(g, q, k, v, out, kept, scale=d_k**-0.5, causal_offset=0)
+    out, residual = forward(q, k, v, bias, Call(scale=d_k**-0.5, offset=0))
+    dq, dk, dv, dbias = backward(g, q, k, v, bias, call, out, residual, needs)
 
-Shapes: q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v), out (..., n_q, d_v).  Leading axes
-broadcast; each gradient has the shape and dtype of its input.
-
-``scale``          a number.
-``causal_offset``  None, or o: key j is visible to query i iff j <= i + o.
-``keep``           boolean, broadcastable to (..., n_q, n_k), True = may attend; or None.
-``bias``           floats, broadcastable to (..., n_q, n_k), added to the scaled scores; or None.
-``dropout``        None, or a function (index, rows, columns) of slices, one per leading axis, over the queries
-                   and over the keys, that gives what the weights there are multiplied with, broadcastable to
-                   (..., r, c).  Backward asks again and must be given the same numbers.
+Shapes: q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v), out (..., n_q, d_v), bias broadcastable to
+(..., n_q, n_k) or None.  Leading axes broadcast; each gradient has the shape and dtype of its input.  How attention
+was called is one record (call.py).  Its `dropout` is a function (index, rows, columns) of slices, one per leading
+axis, over the queries and over the keys, that gives what the weights there are multiplied with; backward asks
+again and must be given the same numbers.
 
 What a query may not see counts as absent, in value and gradient, even where it is NaN or inf (on the CPU).  A query
 that sees nothing gives 0, with gradient 0.
 
-Files, easy first: plain (the formula, exact), careful (its walk), problem (shapes and tiles),
-tile (the fast form), blocked (its walk), threads, rows (statistics and blocks for the reader).
+Files, easy first: operands (shapes and tiles), plain (the formula, exact), rows (statistics and blocks for the
+reader), tile (the fast form), blocked (its walk), threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import blocked, careful
-from .problem import Problem, sum_to
-from .rows import block, row_stats
+from ...autodiff.arrays import Array
+from ...autodiff.walk import sum_to
+from ..call import Call
+from . import blocked, plain
+from .operands import Operands
+from .rows import block, row_statistics, weight_statistics
 
-__all__ = ["backward", "block", "forward", "row_stats"]
+__all__ = ["backward", "block", "forward", "row_statistics", "weight_statistics"]
 
-Array = Any
+Needs = tuple[bool, ...]  # which of dq, dk, dv, dbias are asked for
 
 
-def forward(
-    q: Array,
-    k: Array,
-    v: Array,
-    *,
-    scale: float,
-    causal_offset: int | None = None,
-    keep: Array | None = None,
-    bias: Array | None = None,
-    dropout: Callable[..., Array] | None = None,
-    remember: bool = True,
-) -> tuple[Array, Array | None]:
-    """out (..., n_q, d_v), and what backward needs (None unless `remember`).
+def forward(q: Array, k: Array, v: Array, bias: Any, call: Call) -> tuple[Array, Array | None]:
+    """out (..., n_q, d_v), and the residual that the fast backward needs; None: backward takes the plain form.
 
-    That is the row log-sum-exp (..., n_q) for long sequences.  For short ones on the CPU it is the weights,
-    in an order of their own: at most 8 MB, and backward takes a quarter to a third less time.
+    The residual is the row log-sum-exp (..., n_q) of long sequences.  Of short ones it is the weights, in an
+    order of their own: at most 8 MB, and backward takes a quarter to a third less time.
     """
-    problem = Problem(q, k, v, scale, causal_offset, keep, bias, dropout)
-    size = problem.size
-    if problem.xp is not np or not size or (problem.hides and not problem.calm(problem.q, problem.k, problem.v)):
-        out, kept = careful.forward(problem)
-    elif size <= blocked.ALONE:
-        out, kept = blocked.forward_whole(problem, remember)
+    x, residual = Operands(q, k, v, bias, call), None
+    if x.xp is not np or not x.size or x.may_hold_nan(x.q, x.k, x.v):
+        out = plain.forward(x)
     else:
-        out, kept = blocked.forward(problem, remember)
+        out, residual = (blocked.forward_whole if x.size <= blocked.ONE_TILE else blocked.forward)(x)
     if out.dtype != q.dtype:
-        out = out.astype(np.result_type(q.dtype, k.dtype, v.dtype, *([] if bias is None else [bias.dtype])), copy=False)
-    return out, kept
+        out = out.astype(np.result_type(*(a.dtype for a in (q, k, v, bias) if a is not None)), copy=False)
+    # A float16 output is too coarse for g . out, from which the fast backward gets the mean of dL/dweights.
+    return out, residual if out.dtype == x.dtype else None
 
 
 def backward(
-    g: Array,
-    q: Array,
-    k: Array,
-    v: Array,
-    out: Array,
-    kept: Array,
-    *,
-    scale: float,
-    causal_offset: int | None = None,
-    keep: Array | None = None,
-    bias: Array | None = None,
-    dropout: Callable[..., Array] | None = None,
-    needs: tuple[bool, bool, bool, bool] = (True, True, True, False),
-) -> tuple[Array | None, ...]:
+    g: Array, q: Array, k: Array, v: Array, bias: Any, call: Call, out: Array, residual: Array | None, needs: Needs
+) -> list[Array | None]:
     """dq, dk, dv, dbias from g = dL/dout (..., n_q, d_v); None where `needs` says so."""
-    problem = Problem(q, k, v, scale, causal_offset, keep, bias, dropout)
-    exact_out = out.dtype == problem.dtype
-    if g.dtype != problem.dtype:
-        g = g.astype(problem.dtype, copy=False)
-    size = problem.size
-    # A float16 output is too coarse for g . out, from which the fast form gets the mean of dL/dweights.
-    fast = problem.xp is np and size > 0 and exact_out
-    if fast and size <= blocked.ALONE and kept.ndim == problem.q.ndim and (not problem.hides or problem.calm(g)):
-        gradients = blocked.backward_whole(
-            problem, g, out, kept, needs
-        )  # that weights were kept says that q, k, v are calm
-    elif fast and size > blocked.ALONE and (not problem.hides or problem.calm(problem.q, problem.k, problem.v, g)):
-        gradients = blocked.backward(problem, g, out, kept, needs)
+    x = Operands(q, k, v, bias, call)
+    g = g.astype(x.dtype, copy=False)
+    if residual is None or x.may_hold_nan(g):
+        gradients = plain.backward(x, g, needs)
     else:
-        gradients = careful.backward(problem, g, needs)
-    pairs = zip((q, k, v, bias), gradients, needs, strict=True)
-    return tuple([_like(x, gradient) if needed else None for x, gradient, needed in pairs])
+        fast = blocked.backward_whole if x.size <= blocked.ONE_TILE else blocked.backward
+        gradients = fast(x, g, out, residual, needs)
+    return [_like(a, d) if needed else None for a, d, needed in zip((q, k, v, bias), gradients, needs)]
 
 
 def _like(x: Array, gradient: Array) -> Array:

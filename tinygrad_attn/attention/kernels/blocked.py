@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...autodiff.walk import sum_to
 from . import tile
-from .problem import Index, Problem, laid_out_like, lead_tiles, part, row_tiles, sum_to, triangle
+from .operands import Index, Operands, Tile, head_tiles, laid_out_like, part, row_tiles
 from .threads import run, scratch
 
 Array = np.ndarray
@@ -18,196 +19,126 @@ SHORT = 1 << 21  # up to this many scores the weights are kept for backward (8 M
 FEWEST_ROWS = 64  # products of fewer rows lose more than the cache gains
 CAUSAL_ROWS = 64  # keys above the diagonal are skipped a row tile at a time: at least this many rows,
 CAUSAL_TILES = 8  # or so many tiles that only 1/16 of the work falls above the diagonal
-ALONE = 1 << 16  # below this many scores a second thread costs more than it brings
+ONE_TILE = 1 << 16  # up to this many scores a second thread costs more than it brings
 
 adding = threading.Lock()  # the bias may be shared by heads of different threads
+
+
+def forward_whole(x: Operands) -> tuple[Array, Array]:
+    """A small call in one tile, in as few array calls as can be: 7 for (1, 4, 8, 16), most of about 1 us."""
+    return tile.forward(Tile(x))
+
+
+def backward_whole(x: Operands, g: Array, out: Array, p: Array, needs: tuple[bool, ...]) -> list[Array | None]:
+    """dq, dk, dv, dbias from the saved weights p (..., n_k, n_q), in 10 array calls."""
+    t = Tile(x)
+    dp = tile.centred_weight_gradient(t, g, out, 1.0 if needs[3] else x.scale)  # (..., n_k, n_q)
+    ds = tile.score_gradient(t, p, dp)  # (..., n_k, n_q)
+    across = ds.swapaxes(-1, -2)  # (..., n_q, n_k)
+    dq = np.matmul(across, x.k) if needs[0] else None  # (..., n_q, d_k)
+    dk = np.matmul(ds, x.q) if needs[1] else None  # (..., n_k, d_k)
+    dv = np.matmul(tile.drop(t, p), g) if needs[2] else None  # (..., n_k, d_v)
+    if not needs[3]:
+        return [dq, dk, dv, None]
+    dq, dk = (None if a is None else a * x.scale for a in (dq, dk))
+    return [dq, dk, dv, sum_to(across, x.bias.shape)]
 
 
 class RowTile(NamedTuple):
     """Query rows that come together."""
 
     rows: slice
-    c: int  # how many keys any of them sees
-    place: slice  # where their weights are kept, one tile after the other: contiguous, hidden keys left out
+    place: slice  # where their weights are saved, one tile after the other: contiguous, hidden keys left out
 
 
 class Plan:
     """How a call too large for one tile is cut.  Forward and backward cut alike."""
 
-    __slots__ = ("heads", "kept", "rows", "short")
+    def __init__(self, x: Operands) -> None:
+        per_head, saved = x.n_q * x.n_k, 0
+        step = x.n_q if per_head <= TILE else max(TILE // x.n_k, FEWEST_ROWS)
+        if x.offset is not None:
+            step = min(step, max(CAUSAL_ROWS, x.n_q // CAUSAL_TILES))
+        self.rows = []
+        for rows in row_tiles(slice(0, x.n_q), step):
+            self.rows.append(RowTile(rows, slice(saved, saved := saved + x.columns(rows) * (rows.stop - rows.start))))
+        together = min(TILE // per_head, -(-(x.size // per_head) // 2))  # at least two tiles: one for each thread
+        self.heads = head_tiles(x.lead, together)
+        self.short = x.size <= SHORT
+        self.residual = saved if self.short else x.n_q  # numbers saved for a head: its weights, or the log-sum-exp
 
-    def __init__(self, problem: Problem) -> None:
-        size, per_head = problem.size, problem.n_q * problem.n_k
-        self.short = size <= SHORT
-        step = problem.n_q if per_head <= TILE else max(TILE // problem.n_k, FEWEST_ROWS)
-        if problem.causal_offset is not None:
-            step = min(step, max(CAUSAL_ROWS, problem.n_q // CAUSAL_TILES))
-        self.rows, self.kept = [], 0
-        for rows in row_tiles(problem.n_q, step):
-            c = problem.columns(rows)
-            self.rows.append(RowTile(rows, c, slice(self.kept, self.kept + c * (rows.stop - rows.start))))
-            self.kept = self.rows[-1].place.stop
-        together = min(TILE // per_head, -(-(size // per_head) // 2))  # at least two tiles: one for each thread
-        self.heads = lead_tiles(problem.lead, together)
-
-
-def hide(problem: Problem, index: Index, rows: slice, c: int) -> Array | None:
-    """What to add to the last keys of a tile, 0 or -inf: (..., <= c, r)."""
-    offset, added = problem.causal_offset, None
-    if offset is not None:
-        clear = min(max(rows.start + offset + 1, 0), c)  # these keys are visible to every row of the tile
-        if clear < c:
-            added = triangle(
-                rows.stop - rows.start, c - clear, clear - rows.start - offset, problem.dtype.char
-            )  # (c - clear, r)
-    if problem.keep is not None:
-        kept = problem.keep_part(index, rows, c).swapaxes(-1, -2)  # (..., c | 1, r | 1)
-        number = problem.dtype.type
-        masked = np.where(kept, number(0), number(-np.inf))  # (..., c | 1, r | 1)
-        if masked.shape[-2] != c:
-            masked = np.broadcast_to(masked, (*masked.shape[:-2], c, masked.shape[-1]))
-        if added is not None:
-            masked = np.broadcast_to(masked, (*masked.shape[:-1], added.shape[1])).copy()  # (..., c, r)
-            masked[..., c - added.shape[0] :, :] += added
-        added = masked
-    return added
+    def tile(self, x: Operands, index: Index, rows: slice, residual: Array, place: slice) -> tuple[Tile, Any, Any]:
+        """A tile, and its part of what is saved: (tile, weights (..., c, r), None) or (tile, None, lse (..., r))."""
+        t = Tile(x, index, rows)
+        if not self.short:
+            return t, None, residual[index][..., rows]
+        return t, residual[index][..., place].reshape(*t.q.shape[:-2], t.c, t.q.shape[-2]), None
 
 
-def forward_whole(problem: Problem, remember: bool) -> tuple[Array, Array | None]:
-    """A small call in one tile, in as few array calls as can be: 7 for (1, 4, 8, 16), most of about 1 us."""
-    n_q, n_k, v = problem.n_q, problem.n_k, problem.v
-    e, safe = tile.scores(problem.q, problem.k, problem.scale, problem.bias, None)  # (..., n_k, n_q)
-    hidden = None
-    if problem.keep is not None:
-        hidden = hide(problem, problem.everything, slice(0, n_q), n_k)  # (..., <= n_k, n_q)
-    elif problem.causal_offset is not None:
-        hidden = triangle(n_q, n_k, -problem.causal_offset, problem.dtype.char)  # (n_k, n_q)
-    multiplier = problem.multiplier(None, slice(0, n_q), n_k)
-    return tile.mix(e, safe, v, hidden, problem.blind, multiplier, None, None, True), e if remember else None
-
-
-def backward_whole(
-    problem: Problem, g: Array, out: Array, p: Array, needs: tuple[bool, bool, bool, bool]
-) -> list[Array | None]:
-    """dq, dk, dv, dbias from the kept weights p (..., n_k, n_q), in 10 array calls."""
-    q, k, v, scale = problem.q, problem.k, problem.v, problem.scale
-    rows = slice(0, problem.n_q)
-    factor = 1.0 if needs[3] else scale
-    multiplier = problem.multiplier(None, rows, problem.n_k)
-    dp = tile.centred_weight_gradient(g, v, out, factor, multiplier, None, None)  # (..., n_k, n_q)
-    ds = tile.score_gradient(p, dp, problem.lonely(rows))  # (..., n_k, n_q)
-    dq = np.matmul(ds.swapaxes(-1, -2), k) if needs[0] else None  # (..., n_q, d_k)
-    dk = np.matmul(ds, q) if needs[1] else None  # (..., n_k, d_k)
-    dropped = p if multiplier is None else p * multiplier.swapaxes(-1, -2)  # (..., n_k, n_q)
-    dv = np.matmul(dropped, g) if needs[2] else None  # (..., n_k, d_v)
-    if not needs[3]:
-        return [dq, dk, dv, None]
-    dq, dk = (None if x is None else x * scale for x in (dq, dk))
-    return [dq, dk, dv, sum_to(ds.swapaxes(-1, -2), problem.bias.shape)]
-
-
-def forward(problem: Problem, remember: bool) -> tuple[Array, Array | None]:
-    q, k, v = problem.q, problem.k, problem.v
-    plan = Plan(problem)
-    out = laid_out_like(q, (*problem.lead, problem.n_q, v.shape[-1]), problem.dtype)
-    each = (1, plan.kept) if plan.short else (problem.n_q,)
-    kept: Any = np.empty((*problem.lead, *each), problem.dtype) if remember else None
+def forward(x: Operands) -> tuple[Array, Array]:
+    """out (..., n_q, d_v), and what backward needs."""
+    plan = Plan(x)
+    out = laid_out_like(x.q, (*x.lead, x.n_q, x.v.shape[-1]), x.dtype)
+    residual = np.empty((*x.lead, plan.residual), x.dtype)
 
     def heads(index: Index) -> None:
-        q_h, k_h, v_h, out_h, kept_h = (part(x, index) for x in (q, k, v, out, kept))
-        for rows, c, place in plan.rows:
-            if c == 0:
-                out_h[..., rows, :] = 0
-                if kept is not None and not plan.short:
-                    kept_h[..., rows] = -np.inf
+        for rows, place in plan.rows:
+            t, weights, lse = plan.tile(x, index, rows, residual, place)
+            target = out[index][..., rows, :]  # (..., r, d_v)
+            if t.c == 0:
+                target[...] = 0
                 continue
-            shape = (*out_h.shape[:-2], c, rows.stop - rows.start)  # (..., c, r)
-            weights: Any = None
-            lse: Any = None
-            if kept is not None and plan.short:
-                weights = kept_h[..., 0, place].reshape(shape)  # (..., c, r)  a view
-            elif kept is not None:
-                lse = kept_h[..., rows]  # (..., r)
-            hidden, bias = hide(problem, index, rows, c), problem.bias_part(index, rows, c)
-            room = scratch("weights", shape, problem.dtype) if weights is None else weights  # (..., c, r)
-            e, safe = tile.scores(q_h[..., rows, :], k_h[..., :c, :], problem.scale, bias, room)  # (..., c, r)
-            multiplier = problem.multiplier(index, rows, c)
-            tile.mix(
-                e,
-                safe,
-                v_h[..., :c, :],
-                hidden,
-                problem.blind,
-                multiplier,
-                out_h[..., rows, :],
-                lse,
-                weights is not None,
-            )
+            if weights is None:
+                weights = scratch("weights", (*t.q.shape[:-2], t.c, t.q.shape[-2]), x.dtype)  # (..., c, r)
+            tile.forward(t, weights, target, lse)
 
     run(heads, plan.heads)
-    return out, kept
+    return out, residual
 
 
-def backward(
-    problem: Problem, g: Array, out: Array, kept: Array, needs: tuple[bool, bool, bool, bool]
-) -> list[Array | None]:
+def backward(x: Operands, g: Array, out: Array, residual: Array, needs: tuple[bool, ...]) -> list[Array | None]:
     """dq, dk, dv with every leading axis (not yet summed over broadcast ones), and dbias; None where not needed."""
-    q, k, v, scale = problem.q, problem.k, problem.v, problem.scale
-    plan = Plan(problem)
-    lead, dtype = problem.lead, problem.dtype
-    factor = 1.0 if needs[3] else scale  # dbias is dL/dscores itself; else scale rides along on g, a smaller array
-    dq: Any = laid_out_like(q, (*lead, problem.n_q, q.shape[-1]), dtype) if needs[0] else None
-    dk: Any = laid_out_like(k, (*lead, problem.n_k, k.shape[-1]), dtype) if needs[1] else None
-    dv: Any = laid_out_like(v, (*lead, problem.n_k, v.shape[-1]), dtype) if needs[2] else None
-    dbias: Any = np.zeros(problem.bias.shape, dtype) if needs[3] else None
+    plan = Plan(x)
+    factor = 1.0 if needs[3] else x.scale  # dbias is dL/dscores itself; else scale rides along on g, a smaller array
+    dq, dk, dv = (
+        laid_out_like(a, (*x.lead, *a.shape[-2:]), x.dtype) if needed else None
+        for a, needed in zip((x.q, x.k, x.v), needs)
+    )
+    dbias = np.zeros(x.bias.shape, x.dtype) if needs[3] else None
 
     def heads(index: Index) -> None:
-        q_h, k_h, v_h, g_h, out_h, kept_h = (part(x, index) for x in (q, k, v, g, out, kept))
-        k_wide: Any = None
-        v_wide: Any = None
-        if not plan.short:
-            k_wide, v_wide = tile.with_column("k", k_h, 1, 1), tile.with_column("v", v_h, 1, 1)  # (..., n_k, d + 1)
-        for rows, c, place in plan.rows:
-            first = rows.stop == problem.n_q
-            if first:  # keys that no query sees
-                for gradient in (dk, dv):
-                    if gradient is not None:
-                        gradient[index][..., c:, :] = 0
-            if c == 0:
+        wide = None if plan.short else [tile.with_column(n, part(a, index), 1, 1) for n, a in (("k", x.k), ("v", x.v))]
+        for gradient in (dk, dv):
+            if gradient is not None:  # the last rows come first, and write; keys beyond theirs get nothing
+                gradient[index][..., x.columns(slice(0, x.n_q)) :, :] = 0
+        for rows, place in plan.rows:
+            t, p, lse = plan.tile(x, index, rows, residual, place)
+            if t.c == 0:
                 if dq is not None:
                     dq[index][..., rows, :] = 0
                 continue
-            q_r, g_r = q_h[..., rows, :], g_h[..., rows, :]
-            multiplier = problem.multiplier(index, rows, c)
-            if plan.short:
-                p = kept_h[..., 0, place].reshape((*out_h.shape[:-2], c, rows.stop - rows.start))  # (..., c, r)
-            else:
-                hidden, bias = hide(problem, index, rows, c), problem.bias_part(index, rows, c)
-                p = tile.weights_again(q_r, k_wide[..., :c, :], kept_h[..., rows], scale, hidden, bias)  # (..., c, r)
-            v_c = None if v_wide is None else v_wide[..., :c, :]
-            dp = scratch("gradient", p.shape, dtype)
-            tile.centred_weight_gradient(
-                g_r, v_h[..., :c, :], out_h[..., rows, :], factor, multiplier, v_c, dp
-            )  # (..., c, r)
+            k_wide: Any
+            k_wide, v_wide = (None, None) if wide is None else (a[..., : t.c, :] for a in wide)  # (..., c, d + 1)
+            p = tile.weights_again(t, k_wide, lse) if p is None else p  # (..., c, r)
+            g_t, first = g[index][..., rows, :], rows.stop == x.n_q  # (..., r, d_v)
+            room = scratch("gradient", p.shape, x.dtype)
+            dp = tile.centred_weight_gradient(t, g_t, out[index][..., rows, :], factor, v_wide, room)  # (..., c, r)
             if dv is not None:
-                dropped = p if multiplier is None else p * multiplier.swapaxes(-1, -2)  # (..., c, r)
-                add_product(dropped, g_r, dv[index][..., :c, :], first)  # (..., c, d_v)
-            ds = tile.score_gradient(p, dp, problem.lonely(rows))  # (..., c, r)
+                add_product(tile.drop(t, p), g_t, dv[index][..., : t.c, :], first)  # (..., c, d_v)
+            ds = tile.score_gradient(t, p, dp)  # (..., c, r)
             if dk is not None:
-                add_product(ds, q_r, dk[index][..., :c, :], first)  # (..., c, d_k)
+                add_product(ds, t.q, dk[index][..., : t.c, :], first)  # (..., c, d_k)
             if dq is not None:
-                np.matmul(ds.swapaxes(-1, -2), k_h[..., :c, :], out=dq[index][..., rows, :])  # (..., r, d_k)
+                np.matmul(ds.swapaxes(-1, -2), t.k, out=dq[index][..., rows, :])  # (..., r, d_k)
             if dbias is not None:
-                target = part(dbias, index)[..., rows if dbias.shape[-2] > 1 else slice(None), :c]
+                target = t.of_scores(dbias)
                 share = sum_to(ds.swapaxes(-1, -2), target.shape)
                 with adding:
                     target += share
 
     run(heads, plan.heads)
-    if dbias is not None:
-        for gradient in (dq, dk):
-            if gradient is not None:
-                gradient *= scale
+    if needs[3]:
+        dq, dk = (None if a is None else np.multiply(a, x.scale, out=a) for a in (dq, dk))
     return [dq, dk, dv, dbias]
 
 

@@ -1,122 +1,87 @@
-"""One tile of attention in ordinary array operations: exact, for any array module, and proof against NaN.
+"""Attention on bare arrays in ordinary operations: exact, for any array module, and proof against NaN.
 
-This is the readable form of the kernels.  It runs whole on GPU arrays, and tile by tile on the CPU
-where NaN or inf stands behind a mask.  Shapes: r query rows, c keys.  ``seen`` is boolean
-(..., r, c), True = may attend, or None where every pair may.
-"""
+This is the readable form of the kernels.  It runs whole on GPU arrays, and tile by tile on the CPU where NaN or
+inf stands behind a mask.  NumPy's warnings of NaN are off: what is visible arrives in the result anyway."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-Array = Any
+import numpy as np
 
+from ...autodiff.arrays import Array
+from ...autodiff.ops.softmax import softmax
+from ...autodiff.walk import sum_to
+from ..absent import visible_mix, visible_scores
+from .operands import Operands, Tile, head_tiles, row_tiles
 
-class Softmax(NamedTuple):
-    """The softmax of a tile, with what its exact statistics need."""
-
-    p: Array  # (..., r, c)  weights; rows that see nothing are 0
-    shifted: Array  # (..., r, c)  score minus the largest score of its row
-    e: Array  # (..., r, c)  exp(shifted)
-    top: Array  # (..., r, 1)  the largest score, -inf where the row sees nothing
-    total: Array  # (..., r, 1)  sum of e: at least 1, or 0 where the row sees nothing
-
-
-def scores(xp: Any, q: Array, k: Array, scale: float, seen: Array, bias: Array) -> Array:
-    s = xp.matmul(q * scale, k.swapaxes(-1, -2))  # (..., r, c)  scaled first: float16 inputs must not overflow
-    if bias is not None:
-        s = s + bias  # (..., r, c)
-    if seen is not None:
-        s = xp.where(seen, s, s.dtype.type(-xp.inf))  # (..., r, c)  replaced, not added: NaN does not survive
-    return s
+TILE = 1 << 18  # scores in a tile on the CPU: memory stays linear in the sequence
 
 
-def softmax(xp: Any, s: Array) -> Softmax:
-    top = s.max(axis=-1, keepdims=True)  # (..., r, 1)
-    # A row of -inf only would give inf - inf; the lowest finite number instead gives exp(-inf) = 0.
-    shifted = s - xp.maximum(top, xp.finfo(s.dtype).min)  # (..., r, c)
-    e = xp.exp(shifted)  # (..., r, c)
-    total = e.sum(axis=-1, keepdims=True)  # (..., r, 1)
-    p = e / xp.maximum(total, 1)  # (..., r, c)  total >= exp(0) = 1 wherever the row sees a key
-    return Softmax(p, shifted, e, top, total)
+def tiles(x: Operands, rows: slice | None = None) -> Iterator[Tile]:
+    """The tiles of the asked rows that see any key; on a GPU one."""
+    rows, heads, step = rows or slice(0, x.n_q), x.size, x.n_q
+    if x.xp is np and x.n_q and x.n_k:
+        heads, step = TILE // (x.n_q * x.n_k), max(TILE // x.n_k, 1)
+    for index in head_tiles(x.lead, heads):
+        yield from (Tile(x, index, each) for each in row_tiles(rows, step) if x.columns(each) > 0)
 
 
-def log_sum_exp(xp: Any, soft: Softmax) -> Array:
-    return (soft.top + xp.log(xp.maximum(soft.total, 1)))[..., 0]  # (..., r)
+def scores(t: Tile) -> Array:
+    """What the softmax receives: scaled, biased, masked (..., r, c)."""
+    s = (t.q * t.x.scale) @ t.k.swapaxes(-1, -2)  # (..., r, c)  scaled first: float16 inputs must not overflow
+    s = s if t.bias is None else s + t.bias  # (..., r, c)
+    # Replaced, not added: NaN does not survive.
+    return s if t.visible is None else t.x.xp.where(t.visible, s, s.dtype.type(-np.inf))  # (..., r, c)
 
 
-def mix(xp: Any, a: Array, b: Array, seen: Array, careful: bool) -> Array:
-    """``a @ b`` (..., r, c) @ (..., c, d) in which unseen pairs count as absent even where b is NaN or inf.
-
-    0 * NaN is NaN, so a zero weight does not hide a bad row of b.  Bad rows leave the product and come
-    back one at a time, only for the queries that may see them.
-    """
-    if not careful:
-        return xp.matmul(a, b)  # (..., r, d)
-    bad = ~xp.isfinite(b).all(axis=-1)  # (..., c)
-    result = xp.matmul(a, xp.where(bad[..., None], 0, b))  # (..., r, d)
-    for j in xp.nonzero(bad.reshape(-1, bad.shape[-1]).any(axis=0))[0].tolist():
-        sees = seen[..., :, j : j + 1] & bad[..., None, j : j + 1]  # (..., r, 1)
-        if sees.any():
-            result += xp.where(sees, a[..., :, j : j + 1] * b[..., j : j + 1, :], 0)  # (..., r, d)
-    return result
-
-
-def winner(xp: Any, p: Array, x: Array) -> Array:
-    """x at the largest weight of each row: (..., r, 1)."""
-    best = p.argmax(axis=-1)[..., None]  # (..., r, 1)
-    return xp.take_along_axis(x, best, axis=-1)
-
-
-def softmax_gradient(xp: Any, p: Array, dp: Array) -> Array:
-    """dL/dscores from dL/dweights.
+def gradients(t: Tile, p: Array, g: Array) -> tuple[Array, Array]:
+    """dL/dweights and dL/dscores of a tile, both (..., r, c), from g = dL/dout (..., r, d_v).
 
     p (dp - sum p dp) loses the winning entry of a saturated row: 1 - p rounds to 0.  Shifting a row
     of dp by a constant changes nothing in exact arithmetic, so shift by its entry at the winner: what
-    is left of the sum is the others' share alone, and nothing cancels.
-    """
-    dp = dp - winner(xp, p, dp)  # (..., r, c)
-    share = p * dp  # (..., r, c)
-    return share - p * share.sum(axis=-1, keepdims=True)  # (..., r, c)
+    is left of the sum is the others' share alone, and nothing cancels."""
+    xp = t.x.xp
+    dp = g @ t.v.swapaxes(-1, -2) if t.visible is None else visible_scores(g, t.v, t.visible)  # (..., r, c)
+    dp = dp if t.dropout is None else dp * t.dropout
+    share = p * (dp - xp.take_along_axis(dp, p.argmax(axis=-1)[..., None], axis=-1))  # (..., r, c)
+    ds = share - p * share.sum(axis=-1, keepdims=True)  # (..., r, c)
+    return dp, ds if t.visible is None else xp.where(t.visible, ds, ds.dtype.type(0))  # NaN stays off unseen keys
 
 
-def forward(
-    xp: Any, q: Array, k: Array, v: Array, scale: float, seen: Array, bias: Array, multiplier: Array, careful: bool
-) -> tuple[Array, Array]:
-    """out (..., r, d_v) and the row log-sum-exp (..., r)."""
-    soft = softmax(xp, scores(xp, q, k, scale, seen, bias))
-    p = soft.p if multiplier is None else soft.p * multiplier  # (..., r, c)
-    return mix(xp, p, v, seen, careful), log_sum_exp(xp, soft)
+def mix(a: Array, b: Array, visible: Array | None) -> Array:
+    """a @ b, (..., r, c) @ (..., c, d); where `visible` is given NaN in b reaches only those who see it."""
+    return a @ b if visible is None else visible_mix(a, b, visible)
 
 
-def weight_gradient(xp: Any, g: Array, v: Array, seen: Array, multiplier: Array) -> Array:
-    dp = xp.matmul(g, v.swapaxes(-1, -2))  # (..., r, c)
-    if multiplier is not None:
-        dp = dp * multiplier  # (..., r, c)
-    return dp if seen is None else xp.where(seen, dp, dp.dtype.type(0))  # (..., r, c)
+@np.errstate(invalid="ignore")
+def forward(x: Operands) -> Array:
+    """out (..., n_q, d_v)"""
+    nan = x.may_hold_nan(x.q, x.k, x.v)
+    out = x.xp.zeros((*x.lead, x.n_q, x.v.shape[-1]), x.dtype)
+    for t in tiles(x):
+        p = softmax(scores(t), -1)  # (..., r, c)
+        out[t.index][..., t.rows, :] = mix(p if t.dropout is None else p * t.dropout, t.v, t.visible if nan else None)
+    return out
 
 
-def backward(
-    xp: Any,
-    g: Array,
-    q: Array,
-    k: Array,
-    v: Array,
-    scale: float,
-    seen: Array,
-    bias: Array,
-    multiplier: Array,
-    careful: bool,
-) -> tuple[Array, Array, Array, Array]:
-    """dq, dk, dv of the tile and ds (..., r, c), the gradient at the scaled scores; all recomputed from the inputs."""
-    p = softmax(xp, scores(xp, q, k, scale, seen, bias)).p  # (..., r, c)
-    ds = softmax_gradient(xp, p, weight_gradient(xp, g, v, seen, multiplier))  # (..., r, c)
-    across = None
-    if seen is not None:
-        ds = xp.where(seen, ds, ds.dtype.type(0))  # (..., r, c)  a NaN of the row stays off unseen keys
-        across = seen.swapaxes(-1, -2)  # (..., c, r)
-    dropped = p if multiplier is None else p * multiplier  # (..., r, c)
-    dv = mix(xp, dropped.swapaxes(-1, -2), g, across, careful)  # (..., c, d_v)
-    dq = mix(xp, ds, k, seen, careful) * scale  # (..., r, d_k)
-    dk = mix(xp, ds.swapaxes(-1, -2), q, across, careful) * scale  # (..., c, d_k)
-    return dq, dk, dv, ds
+@np.errstate(invalid="ignore")
+def backward(x: Operands, g: Array, needs: tuple[bool, ...]) -> list[Any]:
+    """dq, dk, dv with every leading axis, and dbias where needed; all recomputed from the inputs."""
+    nan = x.may_hold_nan(x.q, x.k, x.v, g)
+    dq, dk, dv = (x.xp.zeros(x.lead + a.shape[-2:], x.dtype) for a in (x.q, x.k, x.v))
+    dbias = x.xp.zeros(x.bias.shape, x.dtype) if needs[3] else None
+    for t in tiles(x):
+        p, g_t = softmax(scores(t), -1), g[t.index][..., t.rows, :]  # (..., r, c) and (..., r, d_v)
+        ds = gradients(t, p, g_t)[1]  # (..., r, c)
+        visible = t.visible if nan else None
+        across = None if visible is None else visible.swapaxes(-1, -2)  # (..., c, r)
+        dropped = p if t.dropout is None else p * t.dropout  # (..., r, c)
+        dq[t.index][..., t.rows, :] = mix(ds, t.k, visible) * x.scale  # (..., r, d_k)
+        dk[t.index][..., : t.c, :] += mix(ds.swapaxes(-1, -2), t.q, across) * x.scale  # (..., c, d_k)
+        dv[t.index][..., : t.c, :] += mix(dropped.swapaxes(-1, -2), g_t, across)  # (..., c, d_v)
+        if dbias is not None:
+            target = t.of_scores(dbias)
+            target += sum_to(ds, target.shape)
+    return [dq, dk, dv, dbias]

@@ -2,110 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import numpy as np
 
-from . import careful, plain
-from .problem import Problem
+from ...autodiff.arrays import Array, module_of
+from ...autodiff.ops.softmax import softmax
+from ..call import Call
+from .operands import Operands, Tile
+from .plain import gradients, scores, tiles
 
-Array = Any
 
-
-def row_stats(
-    q: Array,
-    k: Array,
-    v: Array,
-    g: Array | None = None,
-    *,
-    scale: float,
-    causal_offset: int | None = None,
-    keep: Array | None = None,
-    bias: Array | None = None,
-    dropout: Callable[..., Array] | None = None,
+@np.errstate(invalid="ignore")
+def row_statistics(
+    q: Array, k: Array, v: Array, bias: Array | None, call: Call, g: Array | None = None
 ) -> dict[str, Array]:
-    """Per head and query (..., n_q), where `score` is what the softmax receives (scaled, biased, masked):
-
-    ``lse``        log of the sum of exp(score); -inf where the row sees nothing
-    ``entropy``    of the weights, in nats
-    ``largest``    the largest weight
-    ``others``     1 - largest, as the sum of the other weights: it does not round to 0
-    ``grad_norm``  norm of dL/dscore, with g = dL/dout given
-    """
-    problem = Problem(q, k, v, scale, causal_offset, keep, bias, dropout)
-    xp, shape = problem.xp, (*problem.lead, problem.n_q)
+    """lse, entropy, largest, others and, with g = dL/dout given, grad_norm: see attention/statistics.py."""
+    x = Operands(q, k, v, bias, call)
     names = ["lse", "entropy", "largest", "others"] + ([] if g is None else ["grad_norm"])
-    stats = {name: xp.zeros(shape, problem.dtype) for name in names}
-    stats["lse"] -= xp.inf
-    for t in careful.tiles(problem):
-        with careful.quiet(problem.hides):
-            soft = plain.softmax(xp, plain.scores(xp, t.q, t.k, problem.scale, t.seen, t.bias))
-        largest = soft.p.max(axis=-1)  # (..., r)
-        best = soft.p.argmax(axis=-1)[..., None]  # (..., r, 1)
-        runners = xp.where(xp.arange(t.c) == best, soft.e.dtype.type(0), soft.e)  # (..., r, c)  e without the winner
-        rest = runners.sum(axis=-1, keepdims=True)  # (..., r, 1)
-        # lse - sum(p s) cancels in a saturated row.  Every term of this sum is >= 0: -log p_j = log(total) - shifted_j.
-        surprise = xp.log1p(rest) - xp.where(soft.p > 0, soft.shifted, soft.p.dtype.type(0))  # (..., r, c)
-        here = {
-            "lse": plain.log_sum_exp(xp, soft),
-            "entropy": (soft.p * surprise).sum(axis=-1),
-            "largest": largest,
-            "others": (rest / xp.maximum(soft.total, 1))[..., 0],
-        }
+    found = {name: x.xp.zeros((*x.lead, x.n_q), x.dtype) for name in names}
+    found["lse"] -= np.inf
+    for t in tiles(x):
+        s = scores(t)  # (..., r, c)
+        p = softmax(s, -1)  # (..., r, c)
+        here = weight_statistics(p)
+        here["lse"] = s.max(axis=-1) - x.xp.log(
+            x.xp.where(here["largest"] == 0, 1, here["largest"])
+        )  # p_max = 1 / total
         if g is not None:
-            ds = score_gradient(problem, t, soft.p, g)[1]  # (..., r, c)
-            peak = xp.abs(ds).max(axis=-1, keepdims=True)  # (..., r, 1)  squares of what is below 1e-19 would vanish
-            ratio = ds / xp.where(peak == 0, 1, peak)  # (..., r, c)
-            here["grad_norm"] = (peak * xp.sqrt((ratio * ratio).sum(axis=-1, keepdims=True)))[..., 0]
+            ds = _gradients(t, p, g)[1]  # (..., r, c)
+            peak = x.xp.abs(ds).max(axis=-1)  # (..., r)  squares of what is below 1e-19 would vanish
+            ratio = ds / x.xp.where(peak == 0, 1, peak)[..., None]  # (..., r, c)
+            here["grad_norm"] = peak * x.xp.sqrt((ratio * ratio).sum(axis=-1))
         for name, value in here.items():
-            stats[name][t.index][..., t.rows] = value
-    return stats
+            found[name][t.index][..., t.rows] = value
+    return found
 
 
+def weight_statistics(p: Array) -> dict[str, Array]:
+    """entropy in nats, largest weight and the sum of the others, each (..., r), of weights (..., r, c), c >= 1.
+    Without the winner nothing cancels: -sum p log p = -sum_others p log p - largest log1p(-others)."""
+    xp = module_of(p)
+    winner = p.argmax(axis=-1)[..., None]  # (..., r, 1)
+    largest = xp.take_along_axis(p, winner, axis=-1)[..., 0]
+    rest = xp.where(xp.arange(p.shape[-1]) == winner, p.dtype.type(0), p)  # (..., r, c)
+    others = rest.sum(axis=-1)
+    surprise = xp.log(xp.where(rest > 0, rest, p.dtype.type(1)))  # (..., r, c)
+    return {
+        "entropy": -(rest * surprise).sum(axis=-1) - largest * xp.log1p(-others),
+        "largest": largest,
+        "others": others,
+    }
+
+
+@np.errstate(invalid="ignore")
 def block(
-    q: Array,
-    k: Array,
-    v: Array,
-    g: Array | None = None,
-    *,
-    rows: slice,
-    columns: slice,
-    scale: float,
-    causal_offset: int | None = None,
-    keep: Array | None = None,
-    bias: Array | None = None,
-    dropout: Callable[..., Array] | None = None,
+    q: Array, k: Array, v: Array, bias: Array | None, call: Call, g: Array | None, rows: slice, columns: slice
 ) -> dict[str, Array]:
-    """The asked block, each (..., r, c): ``weights``, and with g = dL/dout ``weights_grad`` and ``scores_grad``.
-
-    ``weights`` are those before dropout; ``scores_grad`` is dL/d(what the softmax receives).  Entries
-    that are masked out are 0 in all three.
-    """
-    problem = Problem(q, k, v, scale, causal_offset, keep, bias, dropout)
-    rows = slice(*rows.indices(problem.n_q)[:2])
-    first, last, _ = columns.indices(problem.n_k)
+    """The asked block, each (..., r, c): ``weights`` before dropout, and with g = dL/dout ``weights_grad`` and
+    ``scores_grad``, the gradient at what the softmax receives.  Masked entries are 0 in all three."""
+    x = Operands(q, k, v, bias, call)
+    rows, columns = (slice(*part.indices(n)[:2]) for part, n in ((rows, x.n_q), (columns, x.n_k)))
+    shape = (*x.lead, max(rows.stop - rows.start, 0), max(columns.stop - columns.start, 0))
     names = ["weights"] + ([] if g is None else ["weights_grad", "scores_grad"])
-    shape = (*problem.lead, max(rows.stop - rows.start, 0), max(last - first, 0))
-    result = {name: problem.xp.zeros(shape, problem.dtype) for name in names}
-    if 0 in shape:
-        return result
-    for t in careful.tiles(problem, rows):
-        with careful.quiet(problem.hides):
-            p = plain.softmax(problem.xp, plain.scores(problem.xp, t.q, t.k, problem.scale, t.seen, t.bias)).p
-        here = {"weights": p}
-        if g is not None:
-            here["weights_grad"], here["scores_grad"] = score_gradient(problem, t, p, g)
-        local = slice(t.rows.start - rows.start, t.rows.stop - rows.start)
-        for name, value in here.items():
-            asked = value[..., first : min(last, t.c)]  # (..., r, <= c)  beyond t.c all keys are hidden
-            result[name][t.index][..., local, : asked.shape[-1]] = asked
-    return result
+    found = {name: x.xp.zeros(shape, x.dtype) for name in names}
+    for t in tiles(x, rows) if 0 not in shape else ():
+        p = softmax(scores(t), -1)  # (..., r, c)
+        here = (p,) if g is None else (p, *_gradients(t, p, g))
+        place = slice(t.rows.start - rows.start, t.rows.stop - rows.start)
+        for name, value in zip(names, here):
+            asked = value[..., columns]  # (..., r, <= c)  beyond t.c all keys are hidden
+            found[name][t.index][..., place, : asked.shape[-1]] = asked
+    return found
 
 
-def score_gradient(problem: Problem, t: careful.Tile, p: Array, g: Array) -> tuple[Array, Array]:
-    """dL/dweights and dL/dscores of a tile, both (..., r, c)."""
-    xp = problem.xp
-    g_t = xp.broadcast_to(g.astype(problem.dtype, copy=False), (*problem.lead, *g.shape[-2:]))[t.index][..., t.rows, :]
-    with careful.quiet(problem.hides):
-        dp = plain.weight_gradient(xp, g_t, t.v, t.seen, t.multiplier)  # (..., r, c)
-    ds = plain.softmax_gradient(xp, p, dp)  # (..., r, c)
-    return dp, ds if t.seen is None else xp.where(t.seen, ds, ds.dtype.type(0))
+def _gradients(t: Tile, p: Array, g: Array) -> tuple[Array, Array]:
+    g = t.x.xp.broadcast_to(g.astype(p.dtype, copy=False), (*t.x.lead, *g.shape[-2:]))
+    return gradients(t, p, g[t.index][..., t.rows, :])

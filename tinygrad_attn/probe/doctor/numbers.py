@@ -238,7 +238,7 @@ def _why_zero(op: str) -> str:
         "sign": "sign has derivative 0 everywhere: use tanh",
         "mul": "the other factor is 0: a mask, a dropout rate of 1, or a weight that starts at 0",
         "softmax": "the rows are saturated, or have one key only: look at probe.watch(...) and the scale",
-        "fused": "the rows are saturated, or have one key only: look at probe.watch(...) and the scale",
+        "fused_attention": "the rows are saturated, or have one key only: look at probe.watch(...) and the scale",
         "masked_fill": "everything is masked: check the mask's polarity (True = fill)",
         "cross_entropy": "no target counts: check ignore_index",
         "matmul": "the other matrix is 0: does a weight start at 0?",

@@ -61,7 +61,7 @@ class Site:
 def sites(case: Case) -> Iterator[Site]:
     """Every attention that the loss depends on, in forward order."""
     for node in reversed(case.order):
-        if node.op.name == "fused":
+        if node.op.name == "fused_attention":
             yield _fused(case, node)
         elif node.op.name == "softmax" and node.residuals[0] is not None and _is_mixed(case, node):
             yield _explicit(case, node)
@@ -162,19 +162,17 @@ def _fused(case: Case, node: Node) -> Site:
     """The weights of a fused node, made again from what it kept."""
     kept = node.residuals[0]
     q, k = (to_host(kept[name]).astype(np.float64) for name in ("q", "k"))
-    keep, bias, offset = kept.get("keep"), kept.get("bias"), kept.get("offset")
+    call, bias = kept["call"], kept.get("bias")
+    visible = call.visible(q.shape[-2], k.shape[-2], kept["q"])
     with np.errstate(all="ignore"):
-        s = q @ np.swapaxes(k, -1, -2) * kept["scale"]
+        s = q @ np.swapaxes(k, -1, -2) * call.scale
         s = s if bias is None else s + to_host(getattr(bias, "_data", bias))
-        seen = np.broadcast_to(True if keep is None else to_host(keep), s.shape)
-        if offset is not None:
-            seen = seen & (np.arange(s.shape[-1]) <= np.arange(s.shape[-2])[:, None] + offset)
-        s = np.where(seen, s, -np.inf)
-        weights = softmax(s, -1)
+        visible = np.broadcast_to(True if visible is None else to_host(visible), s.shape)
+        weights = softmax(np.where(visible, s, -np.inf), -1)
     line = line_of(node)
-    given = None if keep is None else np.asarray(to_host(keep))
-    site = Site(node, weights, None, float(kept["scale"]), q.shape[-1], given, -1, line, line)
-    site.visible = np.broadcast_to(seen, s.shape)
+    given = None if call.mask is None else np.asarray(to_host(call.mask))
+    site = Site(node, weights, None, call.scale, q.shape[-1], given, -1, line, line)
+    site.visible = visible
     site.gradient = _host(case.gradients.get(node))
     return site
 
