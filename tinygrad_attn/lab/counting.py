@@ -70,12 +70,8 @@ def _nodes(root: Node) -> Iterator[Node]:
 def _arrays(kept: Any) -> Iterator[np.ndarray]:
     if isinstance(kept, np.ndarray):
         yield kept
-    elif isinstance(kept, dict):
-        yield from _arrays(tuple(kept.values()))
-    elif isinstance(kept, Call):
-        yield from _arrays(kept.mask)
-    elif isinstance(kept, (tuple, list)):
-        for item in kept:
+    elif isinstance(kept, (dict, Call, tuple, list)):
+        for item in kept.values() if isinstance(kept, dict) else [kept.mask] if isinstance(kept, Call) else kept:
             yield from _arrays(item)
 
 
