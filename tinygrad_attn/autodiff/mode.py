@@ -13,11 +13,9 @@ from typing import Any
 
 from .switch import F, decorated
 
-OFF, ON, TOLD = 0, 1, 2  # nothing is recorded; it is; it is, and a listener hears of every operation
-
 
 class Mode:
-    """recording: OFF, ON or TOLD.  scope: path of names ("blocks.0.attn").
+    """recording: do operations on tensors build the graph?  scope: path of names ("blocks.0.attn").
     watcher: called with (path, tensor) for each named tensor, or None.
     draws: gives the keys of dropout patterns in place of the seeded generator, or None.
     listener: called with each operation that runs, or None (see ``listening``)."""
@@ -26,7 +24,7 @@ class Mode:
 
     def __init__(
         self,
-        recording: int = ON,
+        recording: bool = True,
         scope: str = "",
         watcher: Any = None,
         draws: Any = None,
@@ -83,7 +81,7 @@ class no_grad(Switch):
     """
 
     def inner(self, now: Mode) -> Mode:
-        return now.but(recording=OFF)
+        return now.but(recording=False)
 
 
 class enable_grad(Switch):
@@ -97,7 +95,7 @@ class enable_grad(Switch):
     """
 
     def inner(self, now: Mode) -> Mode:
-        return now.but(recording=ON if now.listener is None else TOLD)
+        return now.but(recording=True)
 
 
 class scope(Switch):
@@ -153,4 +151,4 @@ class listening(Switch):
         self.listener = listener
 
     def inner(self, now: Mode) -> Mode:
-        return now.but(listener=self.listener, recording=TOLD if now.recording else OFF)
+        return now.but(listener=self.listener)

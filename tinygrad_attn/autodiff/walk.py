@@ -60,15 +60,12 @@ def walk(
         node = order.pop()
         gradient = pending.pop(node, None)
         if gradient is not None:
-            contributions: list[Any] = []
-            if node not in until:
-                if node.extras is not None and node.extras.hooks:
-                    gradient = _hooked(gradient, node.extras.hooks, node)
-                contributions = _contributions(node, gradient, create_graph)
-                for parent, contribution in zip(node.parents or (), contributions):
-                    if parent is not None and contribution is not None:
-                        _add(pending, ours, parent, contribution, create_graph)
-            if every or node.extras is not None:
+            extras, contributions = node.extras, []
+            if extras is not None and extras.hooks and node not in until:
+                gradient = _hooked(gradient, extras.hooks, node)
+            if node.parents and node not in until:
+                contributions = _hand_on(node, gradient, pending, ours, create_graph)
+            if every or extras is not None:
                 step = Step(node, gradient, contributions)
                 del gradient, contributions  # the consumer decides how long they live
                 yield step
@@ -88,33 +85,37 @@ def gradients_at(
     return {step.node: step.gradient for step in walk(seeds, retain, create_graph, until) if step.node in wanted}
 
 
-def _contributions(node: Node, gradient: Any, create_graph: bool) -> list[Any]:
-    """What the rules of `node` make of its gradient: one for each parent, in the parent's shape and dtype."""
+def _hand_on(node: Node, gradient: Any, pending: dict[Node, Any], ours: set[Node], create_graph: bool) -> list[Any]:
+    """The rules of `node` make one contribution for each parent, in the parent's shape and dtype; it is added to what
+    the parent has received so far."""
     parents = node.parents or ()
     try:
         if create_graph:
             with enable_grad():
-                found = _recorded(node, node.op, gradient)
+                parts = _recorded(node, node.op, gradient)
         else:
-            found = node.op.pull(gradient, node.residuals, parents)
+            parts = node.op.pull(gradient, node.residuals, parents)
         for i, parent in enumerate(parents):
-            part = found[i]
+            part = parts[i]
             if part is None or parent is None:
-                found[i] = None
-            elif part.shape != parent.shape or part.dtype is not parent.dtype or not parent.shape:
-                found[i] = _fitted(part, parent, node.op, gradient)
-        return found
+                parts[i] = None
+                continue
+            if part.shape != parent.shape or part.dtype is not parent.dtype or not parent.shape:
+                parts[i] = part = _fitted(part, parent, node.op, gradient)
+            if parent in pending:
+                _add(pending, ours, parent, part, create_graph)
+            else:
+                pending[parent] = part
+        return parts
     except Exception as error:
         error.add_note(f"in the backward rule of {node}")
         raise
 
 
 def _add(pending: dict[Node, Any], ours: set[Node], parent: Node, part: Any, create_graph: bool) -> None:
-    """Add one contribution to what `parent` has received so far."""
-    so_far = pending.get(parent)
-    if so_far is None:
-        pending[parent] = part
-    elif parent in ours:
+    """One more contribution to `parent`."""
+    so_far = pending[parent]
+    if parent in ours:
         so_far += part
     elif create_graph:
         with enable_grad():
