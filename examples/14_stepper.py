@@ -28,7 +28,7 @@ if "go" in sys.argv:
 
 print(stepper.find("softmax"))  # the step where attention decides
 print("\n--- and back, towards the loss:\n")
-print(stepper.back().moment.line)
+print(stepper.back().view.line)
 
 # Are the rules right?  The sums at the leaves against central differences.
 check = stepper.check(loss)

@@ -1,15 +1,17 @@
 """The stepper: its contributions are those of backward, its Jacobians are the true ones, its page works in a browser."""
 
+import re
 import shutil
 import subprocess
+from importlib.resources import files
 
 import numpy as np
 import pytest
 
 import tinygrad_attn as ta
 from tinygrad_attn import probe
-from tinygrad_attn.probe.rules import formulas, helpers
-from tinygrad_attn.probe.stepper_page import stepper_page
+from tinygrad_attn.probe.rules import sources
+from tinygrad_attn.probe.stepper_page import stepper_page, words
 from tinygrad_attn.probe.stepper_terminal import run
 
 
@@ -55,9 +57,9 @@ def test_forth_and_back_give_the_same():
 def test_find_goes_round():
     params, f = small()
     s = probe.stepper(f(), params)
-    assert s.find("softmax").moment.operation.startswith("softmax")
+    assert s.find("softmax").view.operation.startswith("softmax")
     place = s.place
-    assert s.find("softmax").place == place and s.find("W").moment.label == "W"
+    assert s.find("softmax").place == place and s.find("W").view.label == "W"
     with pytest.raises(KeyError, match="no step has 'conv'"):
         s.find("conv")
 
@@ -66,18 +68,18 @@ def test_local_jacobians_in_closed_form():
     x = ta.Tensor([0.3, -1.0, 2.0], requires_grad=True, dtype="float64")
     s = probe.stepper(ta.softmax(x), gradient=[1.0, 0.0, 0.0])
     p = ta.softmax(x).numpy()
-    np.testing.assert_allclose(s.moment.shares[0].jacobian.matrix, np.diag(p) - np.outer(p, p), rtol=1e-12)
-    np.testing.assert_allclose(s.moment.shares[0].contribution, p[0] * (np.eye(3)[0] - p), rtol=1e-12)
+    np.testing.assert_allclose(s.view.shares[0].jacobian.matrix, np.diag(p) - np.outer(p, p), rtol=1e-12)
+    np.testing.assert_allclose(s.view.shares[0].contribution, p[0] * (np.eye(3)[0] - p), rtol=1e-12)
 
 
 def test_large_jacobians_are_summed_up():
     x = ta.Tensor(np.random.default_rng(0).standard_normal((20, 30)), requires_grad=True)
     y = np.random.default_rng(1).standard_normal((20, 30))
-    diagonal = probe.stepper((x * y).sum()).next().moment.shares[0].jacobian
+    diagonal = probe.stepper((x * y).sum()).next().view.shares[0].jacobian
     assert diagonal.matrix is None and diagonal.norm == pytest.approx(np.linalg.norm(y))
     assert diagonal.diagonal[2] == np.abs(y).max() and "diagonal" in str(diagonal)
     W = ta.Tensor(np.random.default_rng(2).standard_normal((30, 30)))
-    product = probe.stepper((x @ W).sum()).next().moment.shares[0].jacobian
+    product = probe.stepper((x @ W).sum()).next().view.shares[0].jacobian
     exact = np.sqrt(20) * np.linalg.norm(W.numpy())  # kron(I, W^T)
     assert product.norm == pytest.approx(exact, rel=0.2) and "about" in str(product)
 
@@ -85,28 +87,34 @@ def test_large_jacobians_are_summed_up():
 def test_rules_are_read_from_their_source():
     from tinygrad_attn.autodiff.ops import elementwise, softmax
 
-    assert formulas(elementwise.div.op) == [("dL/dx", "g / y"), ("dL/dy", "-g * out / y")]
-    assert formulas(softmax.softmax.op)[0][1].startswith("def _softmax_rule")
+    assert elementwise.div.op.formulas() == [("dL/dx", "g / y"), ("dL/dy", "-g * out / y")]
+    assert softmax.softmax.op.formulas() == [("dL/dx", "_softmax_rule(g, out, axis)")]
+    assert sources(softmax.softmax.op)[0].startswith("def _softmax_rule") and not sources(elementwise.div.op)
 
     @ta.op(vjps={"x": lambda g, x: g * 3 * x**2})
     def cube(x):
         return x**3
 
-    assert formulas(cube.op) == [("dL/dx", "g * 3 * x**2")]
+    assert cube.op.formulas() == [("dL/dx", "g * 3 * x**2")]
 
 
 def test_a_fused_operation_shows_its_reference():
     from tinygrad_attn.attention.fused import fused_attention_op
     from tinygrad_attn.autodiff.ops.norm import layer_norm
 
+<<<<<<< HEAD
     assert any("centred / sqrt" in text for text in helpers(layer_norm.op))
     assert any("scores = wide_q @ wide_k.mT" in text for text in helpers(fused_attention_op.op))
+=======
+    assert any("centred / sqrt" in text for text in sources(layer_norm.op))
+    assert any("scores = wide_q @ wide_k.mT" in text for text in sources(fused.op))
+>>>>>>> 2a4321f (probe: a step of backward is one StepView for text and page; the stepper's page, style, script and words are files of their own)
 
 
 def test_the_text_shows_everything():
     params, f = small()
     text = str(probe.stepper(f(), params).find("mul"))
-    for part in ("g * y", "test_stepper.py", "arrives", "softmax", "1 of 3 contributions", "local Jacobian", "kept"):
+    for part in ("g * y", "test_stepper.py", "arrives", "softmax", "1 of 3 contributions", "local Jacobian", "saved"):
         assert part in text
 
 
@@ -170,6 +178,16 @@ def test_the_page_is_one_file_and_escapes():
     text = stepper_page(hostile())
     assert "http" not in text and text.count("<script>") == 1 and "src=" not in text
     assert "&lt;/script&gt;" in hostile()._repr_html_()
+
+
+def test_every_language_has_every_word_that_the_page_asks_for():
+    folder = files("tinygrad_attn.probe")
+    body, script = ((folder / f"stepper.{kind}").read_text(encoding="utf-8") for kind in ("html", "js"))
+    asked = set(re.findall(r"\$(\w+)", body)) | set(re.findall(r"\bSAY\.(\w+)", script))
+    english, spanish = words("en"), words("es")
+    assert set(english) == set(spanish) == asked and all(english.values()) and all(spanish.values())
+    with pytest.raises(ValueError, match="expected one of en, es, got 'fr'"):
+        words("fr")
 
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,15 @@ import numpy as np
 from ..autodiff.arrays import module_of, to_host
 from ..autodiff.graph import LEAF, Node
 from ..autodiff.tensor import Tensor
-from ..autodiff.walk import Step
+from ..autodiff.walk import walk
 from ..nn.module import Module
-from ..show import Column
-from ..show.numbers import number
 from ..show.table import Table
-from .local import argument_names, called, every_step, kept_by_name, node_of, ordered
-from .moment import Moment, Share, local_jacobian
-from .rules import formulas, helpers
+from .differences import directional_check
+from .local import node_of, ordered
+from .rules import sources
+from .stepper_page import notebook_frame, stepper_page
+from .stepper_terminal import run
+from .stepview import Share, StepView, local_jacobian, saved_by
 
 
 class Stepper:
@@ -37,44 +38,30 @@ class Stepper:
         seed = Tensor(given, dtype=loss.dtype, device=loss.device)._data
         if tuple(seed.shape) != tuple(loss.shape):
             raise ValueError(f"stepper: expected a gradient of shape {loss.shape}, got {tuple(seed.shape)}")
-        self._order = ordered(root, "stepper")
+        ordered(root, "stepper")  # an error where the graph is released
         self.params = dict(params.named_parameters()) if isinstance(params, Module) else dict(params or {})
-        self._names = {tensor._node: name for name, tensor in self.params.items() if tensor._node is not None}
-        self._walk = every_step(root, seed)
-        self._done: list[Step] = []
-        self._place: dict[Node, int] = {}
-        self._expected = self._count_uses()
-        self.place = 0
-        self._reach(0)
-
-    def _count_uses(self) -> dict[Node, int]:
-        uses: dict[Node, int] = {}
-        for node in self._order:
-            for parent in node.parents or ():
+        self._names = {tensor._node: name for name, tensor in self.params.items()}
+        self._steps = list(walk({root: seed}, retain=True))
+        self._place = {step.node: place for place, step in enumerate(self._steps)}
+        self._sent: dict[Node, list[tuple[int, Any]]] = {}  # node -> (step, contribution) for each of its consumers
+        for place, step in enumerate(self._steps):
+            for (_, parent), contribution in zip(step.node.inputs, step.contributions):
                 if parent is not None:
-                    uses[parent] = uses.get(parent, 0) + 1
-        return uses
-
-    def _reach(self, place: int) -> bool:
-        """Walk on until step `place` is known; False when backward ends before."""
-        while len(self._done) <= place:
-            step = next(self._walk, None)
-            if step is None:
-                return False
-            self._place[step.node] = len(self._done)
-            self._done.append(step)
-        return True
+                    self._sent.setdefault(parent, []).append((place, contribution))
+        self.place = 0
 
     # ------------------------------------------------------------------------ going about
 
     def __len__(self) -> int:
         """How many steps backward has."""
-        self._reach(len(self._order))
-        return len(self._done)
+        return len(self._steps)
+
+    def __iter__(self) -> Iterator[StepView]:
+        return map(self.at, range(len(self)))
 
     def next(self) -> Stepper:
         """One step on; at the end it stays."""
-        return self.go(self.place + 1) if self._reach(self.place + 1) else self
+        return self.go(min(self.place + 1, len(self) - 1))
 
     def back(self) -> Stepper:
         """One step back; at the loss it stays."""
@@ -82,155 +69,103 @@ class Stepper:
 
     def go(self, place: int) -> Stepper:
         """To step `place` (0 is the loss, -1 the last).  Errors: IndexError outside."""
-        wanted = place if place >= 0 else len(self) + place
-        if wanted < 0 or not self._reach(wanted):
+        if not -len(self) <= place < len(self):
             raise IndexError(f"stepper: there is no step {place}; backward has {len(self)} steps")
-        self.place = wanted
+        self.place = place % len(self)
         return self
 
     def find(self, text: str) -> Stepper:
         """To the next step whose name or operation holds `text`, else whose line does; after the last comes the first.
 
         Errors: KeyError when none does."""
-        count = len(self)
-        after = [(self.place + i) % count for i in range(1, count + 1)]
+        after = [(self.place + i) % len(self) for i in range(1, len(self) + 1)]
         for looked_at in (lambda n: f"{self._label(n)} {self._operation(n)} {n.scope}", lambda n: n.line):
             for place in after:
-                if text in looked_at(self._done[place].node):
+                if text in looked_at(self._steps[place].node):
                     return self.go(place)
         raise KeyError(f"stepper: no step has {text!r} in its name, operation or line")
 
     # ------------------------------------------------------------------------ looking
 
     @property
-    def moment(self) -> Moment:
+    def view(self) -> StepView:
         """Everything about the present step."""
         return self.at(self.place)
 
-    def at(self, place: int) -> Moment:
+    def at(self, place: int) -> StepView:
         """Everything about step `place`, without going there."""
-        self._reach(place)
-        step = self._done[place]
-        node, op = step.node, step.node.op
-        moment = Moment(
+        step = self._steps[place]
+        node = step.node
+        return StepView(
             place,
-            len(self._order),
+            len(self),
             self._label(node),
             self._operation(node),
             node.scope,
             node.line,
-            formulas(op) if op is not None else [],
-            helpers(op) if op is not None else [],
+            node.op.formulas(),
+            sources(node.op),
             to_host(step.gradient),
-            _kept(node),
+            saved_by(node),
+            [self._share(place, i) for i, (_, parent) in enumerate(node.inputs) if parent is not None],
         )
-        for i, (argument, parent, contribution) in enumerate(
-            zip(argument_names(node), node.parents or (), step.contributions)
-        ):
-            if parent is None:
-                continue
-            accumulated, received = self._accumulated(parent, place)
-            flowing = contribution is not None
-            moment.shares.append(
-                Share(
-                    argument,
-                    self._label(parent),
-                    self._place.get(parent),
-                    to_host(contribution) if flowing else None,
-                    accumulated,
-                    received,
-                    self._expected[parent],
-                    local_jacobian(node, i, step.gradient) if flowing else None,
-                )
-            )
-        return moment
 
-    def _accumulated(self, parent: Node, place: int) -> tuple[np.ndarray | None, int]:
-        """What `parent` has received up to step `place`, summed in the order in which backward sums."""
-        total, received = None, 0
-        for step in self._done[: place + 1]:
-            for other, contribution in zip(step.node.parents or (), step.contributions):
-                if other is parent:
-                    received += 1
-                    if contribution is not None:
-                        total = contribution if total is None else total + contribution
-        return (None if total is None else to_host(module_of(total).asarray(total))), received
+    def _share(self, place: int, position: int) -> Share:
+        """What the parent at `position` gets in step `place`, summed in the order in which backward sums."""
+        step = self._steps[place]
+        argument, parent = step.node.inputs[position]
+        contribution = step.contributions[position]
+        assert parent is not None
+        sent = [part for when, part in self._sent[parent] if when <= place]
+        parts = [part for part in sent if part is not None]
+        return Share(
+            argument,
+            self._label(parent),
+            self._place.get(parent),
+            None if contribution is None else to_host(contribution),
+            to_host(module_of(parts[0]).asarray(sum(parts[1:], parts[0]))) if parts else None,
+            len(sent),
+            len(self._sent[parent]),
+            None if contribution is None else local_jacobian(step.node, position, step.gradient),
+        )
 
     def _label(self, node: Node) -> str:
-        name = called(node) or self._names.get(node)
+        name = node.name or self._names.get(node)
         return name or (f"leaf {tuple(node.shape)}" if node.op is LEAF else node.op.name)
 
     def _operation(self, node: Node) -> str:
         return f"{node.op.name} {tuple(node.shape)}"
 
     def __str__(self) -> str:
-        return str(self.moment)
+        return str(self.view)
 
     def __repr__(self) -> str:
-        return f"Stepper(step {self.place + 1} of {len(self._order)}, {self._label(self._done[self.place].node)})"
+        return f"Stepper(step {self.place + 1} of {len(self)}, {self._label(self._steps[self.place].node)})"
 
     # ------------------------------------------------------------------------ showing
 
     def run(self) -> None:
         """In a terminal: n or Enter: on; p: back; a number: go there; /text: find; h: write a page; q: leave."""
-        from .stepper_terminal import run
-
         run(self)
 
     def to_html(self, path: str | Path) -> None:
         """One page with every step, which opens from disk."""
-        from .stepper_page import stepper_page
-
         Path(path).write_text(stepper_page(self), encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        from .stepper_page import notebook_frame
-
         return notebook_frame(self)
 
     # ------------------------------------------------------------------------ checking
 
     def check(self, f: Callable[[], Tensor], params: Mapping[str, Tensor] | None = None, seed: int = 0) -> Table:
-        """The sums at the parameters against central differences of `f`, which makes the loss again.
-
-        Each parameter moves along one random direction u: <dL/dw, u> against (f(w + h u) - f(w - h u)) / 2h, with the
-        parameters in float64 meanwhile, so that f computes in float64.  f must give the same loss each time."""
+        """The gradients of the parameters against central differences of `f`, which computes the loss again; it must
+        give the same loss each time.  Along one random direction each, in float64 (see differences.py)."""
         params = self.params if params is None else dict(params)
         if not params:
             raise ValueError("check: give the parameters: stepper(loss, model), or check(f, {'w': w})")
-        self._reach(len(self._order))
-        found = {
-            name: self._done[self._place[t._node]].gradient for name, t in params.items() if t._node in self._place
-        }
-        rng = np.random.default_rng(seed)
-        before = {name: tensor._data for name, tensor in params.items()}
-        rows: list[dict[str, Any]] = []
-        try:
-            for tensor in params.values():
-                tensor._data = tensor._data.astype(np.float64)
-            for name, gradient in found.items():
-                tensor = params[name]
-                module, start = module_of(tensor._data), tensor._data
-                u = rng.standard_normal(tensor.shape)
-                u /= np.linalg.norm(u) or 1.0
-                h = 1e-5 * max(1.0, float(np.linalg.norm(to_host(start))))
-                ends = []
-                for sign in (1, -1):
-                    tensor._data = start + module.asarray(sign * h * u)
-                    ends.append(float(f().item()))
-                tensor._data = start
-                measured, ours = (ends[0] - ends[1]) / (2 * h), float((to_host(gradient).astype(np.float64) * u).sum())
-                size = max(abs(measured), 1e-3 * float(np.linalg.norm(to_host(gradient))), 1e-12)
-                rows.append({"name": name, "ours": ours, "measured": measured, "error": abs(ours - measured) / size})
-        finally:
-            for name, tensor in params.items():
-                tensor._data = before[name]
-        columns = [Column("name", "parameter", left=True), Column("ours", "<dL/dw, u>", lambda v: number(v, 6, "nan"))]
-        columns += [
-            Column("measured", "difference", lambda v: number(v, 6, "nan")),
-            Column("error", "relative\nerror", lambda v: number(v, nan="nan")),
-        ]
-        return Table("Gradients against central differences", columns, sorted(rows, key=lambda row: -row["error"]))
+        names = {tensor._node: name for name, tensor in params.items()}
+        gradients = {names[step.node]: step.gradient for step in self._steps if step.node in names}
+        return directional_check(f, params, gradients, seed)
 
 
 def stepper(loss: Tensor, params: Module | Mapping[str, Tensor] | None = None, gradient: Any = None) -> Stepper:
@@ -241,15 +176,9 @@ def stepper(loss: Tensor, params: Module | Mapping[str, Tensor] | None = None, g
     >>> import tinygrad_attn as ta
     >>> x = ta.Tensor([1.0, 2.0], requires_grad=True)
     >>> s = stepper((x * x).sum(), {"x": x})
-    >>> s.next().moment.formulas
+    >>> s.next().view.formulas
     [('dL/dx', 'g * y'), ('dL/dy', 'g * x')]
-    >>> [share.accumulated.tolist() for share in s.moment.shares][-1]
+    >>> [share.accumulated.tolist() for share in s.view.shares][-1]
     [2.0, 4.0]
     """
     return Stepper(loss, params, gradient)
-
-
-def _kept(node: Node) -> list[tuple[str, Any]]:
-    """(name, value) of what the rules asked for."""
-    found = {name: value for name, value in kept_by_name(node).items() if value is not None}
-    return [(name, to_host(value) if hasattr(value, "dtype") else value) for name, value in found.items()]

@@ -11,34 +11,41 @@ HELP = "n or Enter: on   p: back   12: to step 12   /text: find   h: write step.
 
 def run(stepper: Any, ask: Any = None, show: Any = print) -> None:
     """Show the step, ask, move; until q or the end of input.  ask(prompt) -> what was typed."""
-    ask = ask or _ask
     show(HELP)
     while True:
         show(f"\n{stepper}\n")
         try:
-            typed = ask("> ").strip()
+            typed = (ask or _ask)("> ").strip()
         except (EOFError, KeyboardInterrupt):
             return
+        if typed in ("q", "quit"):
+            return
         try:
-            if typed in ("q", "quit"):
-                return
-            if typed in ("", "n", "\x1b[C", "\x1b[B"):
-                stepper.next()
-            elif typed in ("p", "\x1b[D", "\x1b[A"):
-                stepper.back()
-            elif typed.startswith("/"):
-                stepper.find(typed[1:])
-            elif typed == "h":
-                stepper.to_html("step.html")
-                show("wrote step.html")
-            elif typed.lstrip("-").isdigit():
-                stepper.go(int(typed) - 1 if int(typed) > 0 else int(typed))
-            else:
-                show(HELP)
+            said = _move(stepper, typed)
         except (IndexError, KeyError) as error:
-            show(str(error.args[0]))
+            said = str(error.args[0])
         except OSError as error:
-            show(f"cannot write step.html here: {error.strerror or error}")
+            said = f"cannot write step.html here: {error.strerror or error}"
+        if said:
+            show(said)
+
+
+def _move(stepper: Any, typed: str) -> str:
+    """Do what was typed; gives what there is to say about it."""
+    if typed in ("", "n", "\x1b[C", "\x1b[B"):
+        stepper.next()
+    elif typed in ("p", "\x1b[D", "\x1b[A"):
+        stepper.back()
+    elif typed.startswith("/"):
+        stepper.find(typed[1:])
+    elif typed == "h":
+        stepper.to_html("step.html")
+        return "wrote step.html"
+    elif typed.lstrip("-").isdigit():
+        stepper.go(int(typed) - 1 if int(typed) > 0 else int(typed))
+    else:
+        return HELP
+    return ""
 
 
 def _ask(prompt: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Callable
 from typing import Any
 
 _STYLE = """
@@ -41,14 +42,15 @@ def page(title: str, body: str, style: str = "", script: str = "", *, lang: str 
     )
 
 
-def as_json(value: Any) -> str:
+def as_json(value: Any, default: Callable[[Any], Any] | None = None) -> str:
     """`value` as JSON that may stand inside a <script>: no tag can be closed or opened by it.
+    default: gives what JSON holds of anything else (None: ``plain``).
 
     >>> as_json("</script>")
     '"\\\\u003c/script>"'
     """
     return (
-        json.dumps(value, default=plain)
+        json.dumps(value, default=default or plain)
         .replace("<", "\\u003c")
         .replace("\u2028", "\\u2028")
         .replace("\u2029", "\\u2029")
