@@ -102,13 +102,8 @@ def test_a_fused_operation_shows_its_reference():
     from tinygrad_attn.attention.fused import fused_attention_op
     from tinygrad_attn.autodiff.ops.norm import layer_norm
 
-<<<<<<< HEAD
-    assert any("centred / sqrt" in text for text in helpers(layer_norm.op))
-    assert any("scores = wide_q @ wide_k.mT" in text for text in helpers(fused_attention_op.op))
-=======
     assert any("centred / sqrt" in text for text in sources(layer_norm.op))
-    assert any("scores = wide_q @ wide_k.mT" in text for text in sources(fused.op))
->>>>>>> 2a4321f (probe: a step of backward is one StepView for text and page; the stepper's page, style, script and words are files of their own)
+    assert any("scores = wide_q @ wide_k.mT" in text for text in sources(fused_attention_op.op))
 
 
 def test_the_text_shows_everything():
