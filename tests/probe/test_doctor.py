@@ -2,6 +2,8 @@
 
 import inspect
 import sys
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import tinygrad_attn as ta
 from tinygrad_attn import probe
+from tinygrad_attn.probe.doctor.finding import KINDS
 
 from . import faults
 from .faults import FAULTS
@@ -188,13 +191,55 @@ def test_the_report_is_shown_everywhere(tmp_path):
     assert "&lt;" not in str(report) and "<table>" in report._repr_html_()
 
 
-def test_a_profiler_that_runs_is_put_back():
+@pytest.mark.parametrize("hook", ["profile", "trace"])
+def test_it_works_under_a_profiler_a_debugger_and_coverage(hook):
     def mine(frame, kind, value):
-        return None
+        return mine
 
-    sys.setprofile(mine)
+    before = getattr(sys, f"get{hook}")()
+    getattr(sys, f"set{hook}")(mine)
     try:
-        probe.doctor(*healthy_mlp())
-        assert sys.getprofile() is mine
+        assert examine(faults.cut_by_detach).kinds == ["no gradient"]
+        assert getattr(sys, f"get{hook}")() is mine
     finally:
-        sys.setprofile(None)
+        getattr(sys, f"set{hook}")(before)
+
+
+def test_it_works_in_a_thread():
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(examine, faults.cut_by_detach).result().kinds == ["no gradient"]
+
+
+def test_among_many_cuts_the_right_one_is_named():
+    """Equal operations on different tensors are different events; what leaves the graph is no forward operation."""
+    x, W, U = ta.randn(6, 4), ta.randn(4, 4, requires_grad=True), ta.randn(4, 4, requires_grad=True)
+
+    def loss():
+        float((x @ W).mean())
+        h = (x @ W).detach()
+        return (ta.log(h * 0.0) * (x @ U).detach() + x @ W @ U.detach()).mean()
+
+    report = probe.doctor(loss, {"W": W, "U": U})
+    assert report.kinds == ["no gradient", "NaN or inf in forward"]
+    assert "(x @ U).detach()" in report[0].where or "U.detach()" in report[0].where
+    assert "log gives -inf" in report[1].what
+
+
+def test_every_text_is_used():
+    """Each kind of the table is planted, but those that a fault cannot be made for in a few lines."""
+    planted = {kind.partition(":")[0] for _, kind, _ in FAULTS}
+    assert set(KINDS) - planted == {"backward failed", "not a tensor", "NaN or inf"}
+    for name, texts in KINDS.items():
+        assert isinstance(texts["why"], str) and isinstance(texts["change"], str), name
+
+
+def test_fused_attention_is_looked_at_in_linear_memory():
+    n = 2048
+    q, k, v = (ta.randn(n, 4, requires_grad=True) for _ in range(3))
+    loss = ta.fused_attention(q, k, v, causal=True, scale=3.0).mean()
+    tracemalloc.start()
+    try:
+        assert "scale" in probe.doctor(loss, [q, k, v]).kinds
+        assert tracemalloc.get_traced_memory()[1] < 0.7 * 8 * n * n  # one float64 array of all weights
+    finally:
+        tracemalloc.stop()

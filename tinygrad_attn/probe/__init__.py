@@ -17,7 +17,6 @@ from .ledger import Ledger, ledger
 from .lens import Form, Lens, form, lens
 from .meters import Meter, meters
 from .recorder import Alarm, Recorder, meters_table, read_history
-from .small import KINDS
 from .stepper import Stepper, stepper
 from .watch import watch
-from .zeros import zeros
+from .zeros import KINDS, zeros

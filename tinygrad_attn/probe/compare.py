@@ -23,8 +23,8 @@ from ..show.numbers import number, percent
 from ..show.table import Table
 from .meters import meter, rows
 from .seen import Seen
-from .small import row_norms
 from .watch import watch
+from .zeros import row_norms
 
 CHAIN = ("out", "mix", "weights", "scaled", "scores", "q", "W_Q")
 

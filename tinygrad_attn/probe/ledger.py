@@ -20,7 +20,7 @@ from ..autodiff.walk import walk
 from ..show import Column
 from ..show.numbers import number
 from ..show.table import Table
-from .local import argument_names, between, called, node_of, ordered, pull
+from .nodes import between, node_of, ordered, pull
 
 
 class Edge(NamedTuple):
@@ -162,8 +162,8 @@ _OF_ATTENTION = {("scores", "x"): "q", ("scores", "y"): "k", ("mix", "x"): "weig
 def _name(way: list[Edge]) -> str:
     """q, k, v of an attention with its path; "residual"; else the module, or the operation, that it enters."""
     end = way[-1].consumer
-    argument = argument_names(end)[way[-1].position]
-    path, _, step = (called(end) or "").rpartition(".")
+    argument = end.inputs[way[-1].position][0]
+    path, _, step = (end.name or "").rpartition(".")
     if (step, argument) in _OF_ATTENTION:
         return ".".join(filter(None, (path, _OF_ATTENTION[step, argument])))
     first = way[0].consumer
@@ -174,7 +174,7 @@ def _name(way: list[Edge]) -> str:
     entered = [
         edge.consumer.scope for edge in way if edge.consumer.scope.count(".") > end.scope.count(".") or not end.scope
     ]
-    return next(filter(None, entered), called(first) or first.op.name)
+    return next(filter(None, entered), first.name or first.op.name)
 
 
 def _distinct(routes: list[Route]) -> list[Route]:

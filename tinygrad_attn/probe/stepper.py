@@ -15,7 +15,7 @@ from ..autodiff.walk import walk
 from ..nn.module import Module
 from ..show.table import Table
 from .differences import directional_check
-from .local import node_of, ordered
+from .nodes import node_of, ordered
 from .rules import sources
 from .stepper_page import notebook_frame, stepper_page
 from .stepper_terminal import run

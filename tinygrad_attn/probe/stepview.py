@@ -10,8 +10,8 @@ import numpy as np
 
 from ..autodiff.arrays import module_of, to_host
 from ..autodiff.graph import Node
-from .local import jacobian, pull
-from .small import row_norms
+from .nodes import jacobian, pull
+from .zeros import row_norms
 
 FEW = 64  # arrays up to this many entries are shown as numbers
 FEW_IN_JACOBIAN = 256  # local Jacobians likewise

@@ -10,7 +10,7 @@ from ..autodiff.arrays import to_host
 from ..autodiff.graph import LEAF
 from ..autodiff.ops.softmax import softmax
 from ..autodiff.tensor import Tensor
-from .small import Spread, kinds_of_zero, log_softmax_gradient, row_norms, spread
+from .zeros import Spread, kinds_of_zero, log_softmax_gradient, row_norms, spread
 
 PER_HEAD = frozenset(
     {"q", "k", "v", "scores", "scaled", "masked", "weights", "mix"}
@@ -92,7 +92,7 @@ class Visit:
         ]
 
     def kinds(self) -> np.ndarray:
-        """For each entry of the gradient a kind of zero (see small.KINDS)."""
+        """For each entry of the gradient a kind of zero (see zeros.KINDS)."""
         return self._explained()[0]
 
     def _explained(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:

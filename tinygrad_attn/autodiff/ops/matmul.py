@@ -73,7 +73,7 @@ def matmul(x: Array, y: Array) -> Array:
 
 def _einsum_rule(g: Array, needs: tuple[bool, ...], operands: Sequence[Array], subscripts: str) -> list[Array | None]:
     """d/d(operand i) is again an einsum: g with all the other operands, onto operand i's letters."""
-    letters, out = _parsed(subscripts, [len(x.shape) for x in operands])
+    letters, out = parsed(subscripts, [len(x.shape) for x in operands])
     found: list[Array | None] = []
     for i, needed in enumerate(needs):
         if not needed:
@@ -102,14 +102,14 @@ def einsum(operands: Sequence[Array], subscripts: str) -> Array:
     >>> ta.einsum("ij,jk->ik", ta.ones((2, 3)), ta.ones((3, 4))).shape
     (2, 4)
     """
-    letters, out = _parsed(subscripts, [x.ndim for x in operands])
+    letters, out = parsed(subscripts, [x.ndim for x in operands])
     halves = operands[0].dtype.char == "e"  # float16 counts in float32
     values = [widened(x) for x in operands] if halves else operands
     product = module_of(operands[0]).einsum(f"{','.join(letters)}->{out}", *values, optimize=True)
     return product.astype(operands[0].dtype) if halves else product
 
 
-def _parsed(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
+def parsed(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
     """The letters of each operand and of the result, with ``...`` spelled out in capitals from the end."""
     left, arrow, out = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")

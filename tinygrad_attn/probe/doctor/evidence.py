@@ -1,4 +1,4 @@
-"""Case: everything that the doctor's checks look at, gathered once."""
+"""Evidence: everything that the doctor's checks look at, gathered once."""
 
 from __future__ import annotations
 
@@ -11,81 +11,73 @@ import numpy as np
 from ...autodiff.arrays import module_of, to_host
 from ...autodiff.graph import LEAF, Node
 from ...autodiff.tensor import Tensor
-from ...autodiff.walk import Step
+from ...autodiff.walk import Step, walk
 from ...nn.module import Module
-from ..local import argument_names, every_step, ordered
-from ..trace import Event
+from ..nodes import ordered
+from .events import Event
 
 
 @dataclass
-class Case:
-    """loss; params by name; steps of backward (gradients and contributions); events of the forward pass, or None
-    where only the loss was given; values: arrays of nodes as far as they are known."""
+class Evidence:
+    """What the user gave:
+    loss; params by name; events of the forward pass, or None where only the loss was given; optimizers.
+
+    What was found out, by node: order (the loss first), steps of backward (until its failure, if it has one) and their
+    gradients, values as far as they are known, consumers with the argument that they take it for.
+    leaves: the parameters that can learn, (name, node)."""
 
     loss: Tensor
     params: list[tuple[str, Any]]
     events: list[Event] | None
     is_module: bool = False
     optimizers: list[Any] = field(default_factory=list)
-    order: list[Node] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
     failure: Exception | None = None
-    values: dict[Node, np.ndarray] = field(default_factory=dict)
-    names: dict[Node, str] = field(default_factory=dict)
-    gradients: dict[Node, Any] = field(default_factory=dict)
-    consumers: dict[Node, list[tuple[Node, str]]] = field(default_factory=dict)
 
-    def run(self) -> Case:
+    def __post_init__(self) -> None:
         """Walk backward once, keeping all; the graph and every .grad stay as they are."""
         root = self.loss._node
-        self.names = {
-            p._node: name for name, p in reversed(self.params) if isinstance(p, Tensor) and p._node is not None
-        }
-        if root is None:
-            return self
-        self.order = ordered(root, "doctor")
+        self.tensors = [(name, p) for name, p in self.params if isinstance(p, Tensor)]
+        nodes = [(name, p._node) for name, p in self.tensors if p._node is not None]
+        self.leaves = [(name, node) for name, node in nodes if node.op is LEAF]
+        self.names = {node: name for name, node in reversed(nodes)}
+        self.order = [] if root is None else ordered(root, "doctor")
+        self.steps: list[Step] = []
+        self.values: dict[Node, np.ndarray] = {}
+        self.consumers: dict[Node, list[tuple[Node, str]]] = {}
         for node in self.order:
-            for argument, parent in zip(argument_names(node), node.parents or ()):
-                if parent is not None:
-                    self.consumers.setdefault(parent, []).append((node, argument))
-        self._know_values()
-        try:
-            with np.errstate(all="ignore"):
-                for step in every_step(root, module_of(self.loss._data).ones(root.shape, dtype=root.dtype)):
-                    self.steps.append(step)
-                    self.gradients[step.node] = step.gradient
-        except RuntimeError as error:
-            self.failure = error
-        return self
-
-    def _know_values(self) -> None:
-        """A node's array: from the trace, else from what it or its consumers kept."""
-        for node in self.order:
-            op = node.op
-            for need, kept in zip(op.needs if op else (), node.residuals):
-                pairs = kept.items() if isinstance(kept, dict) else zip(need, kept or ())
-                sources = {} if op is None or op.variadic else dict(zip(argument_names(node), node.parents or ()))
-                for name, value in pairs:
-                    owner = node if name == "out" else sources.get(name)
-                    if owner is not None and hasattr(value, "dtype"):
-                        self.values[owner] = to_host(value)
+            self._look_at(node)
         for event in self.events or ():
             if event.taped:
                 self.values[event.out._node] = to_host(event.out._data)
+        try:
+            with np.errstate(all="ignore"):
+                seeds = {} if root is None else {root: module_of(self.loss._data).ones(root.shape, dtype=root.dtype)}
+                self.steps.extend(walk(seeds, retain=True))
+        except RuntimeError as error:
+            self.failure = error
+        self.gradients = {step.node: step.gradient for step in self.steps}
+
+    def _look_at(self, node: Node) -> None:
+        """Who consumes its inputs, and the arrays that it saved of them and of itself."""
+        owners = {"out": node}
+        for argument, parent in node.inputs:
+            if parent is not None:
+                self.consumers.setdefault(parent, []).append((node, argument))
+                owners[argument] = parent
+        for name, value in node.saved.items():
+            if name in owners and hasattr(value, "dtype"):
+                self.values[owners[name]] = to_host(value)
 
     def label(self, node: Node) -> str:
         """A name for messages: the parameter's, the given one, else the operation's."""
-        return (
-            self.names.get(node) or node.name or (f"a leaf of shape {node.shape}" if node.op is LEAF else node.op.name)
-        )
+        leaf = f"a leaf of shape {node.shape}"
+        return self.names.get(node) or node.name or (leaf if node.op is LEAF else node.op.name)
 
 
 def named(params: Module | Mapping[str, Any] | Iterable[Any] | None) -> list[tuple[str, Any]]:
     """(name, tensor) of a Module, a dict, or a sequence."""
-    if params is None:
-        return []
     if isinstance(params, Module):
         return list(params.named_parameters())
     if isinstance(params, Mapping):
         return list(params.items())
-    return [(getattr(p, "name", None) or f"params[{i}]", p) for i, p in enumerate(params)]
+    return [(getattr(p, "name", None) or f"params[{i}]", p) for i, p in enumerate(params or ())]

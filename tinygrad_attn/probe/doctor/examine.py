@@ -9,12 +9,10 @@ import numpy as np
 
 from ...autodiff.tensor import Tensor
 from ...nn.module import Module
-from ..trace import trace
-from . import attention as check_attention
-from . import numbers as check_numbers
-from . import tape as check_tape
-from .evidence import Case, named
-from .finding import Finding, Report
+from . import attention, numbers, tape
+from .events import followed
+from .evidence import Evidence, named
+from .finding import Report
 
 
 def doctor(
@@ -44,25 +42,19 @@ def doctor(
     notes = []
     events = None
     if not isinstance(loss, Tensor) and callable(loss):
-        with np.errstate(all="ignore"), trace() as events:
-            made = loss()
-        loss = made
+        with np.errstate(all="ignore"), followed() as events:
+            loss = loss()
     else:
-        notes.append(
-            "only the loss was given: pass the function that makes it to follow every operation of the forward pass"
-        )
+        how = "pass the function that makes it to follow every operation of the forward pass"
+        notes.append(f"only the loss was given: {how}")
     if not isinstance(loss, Tensor):
         raise TypeError(f"doctor: expected a Tensor, or a function that makes one, got {type(loss).__name__}")
     if loss.size != 1:
         raise RuntimeError(
             f"doctor: expected a loss of one entry, got shape {loss.shape}; write loss.mean() or loss.sum()"
         )
-    listed = named(params)
-    if not listed:
+    optimizers = optimizer if isinstance(optimizer, (list, tuple)) else [] if optimizer is None else [optimizer]
+    evidence = Evidence(loss, named(params), events, isinstance(params, Module), list(optimizers))
+    if not evidence.params:
         notes.append("no parameters were given: parameters without gradient cannot be found")
-    optimizers = [] if optimizer is None else list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-    case = Case(loss, listed, events, isinstance(params, Module), optimizers).run()
-    found: list[Finding] = []
-    for room in (check_tape, check_numbers, check_attention):
-        found += room.findings(case)
-    return Report(found, notes)
+    return Report((finding for room in (tape, numbers, attention) for finding in room.findings(evidence)), notes)

@@ -1,13 +1,17 @@
-"""Finding: one thing that the doctor has to say; Report: all of them."""
+"""Finding: one thing that the doctor has to say; Report: all of them.  Their texts lie in kinds.toml."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
-from ...autodiff.graph import Node
 from ...show import Column
 from ...show.table import Table
+
+KINDS: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "kinds.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,28 @@ class Finding:
         return f"{self.kind} at {self.where}\n  what    {self.what}\n  why     {self.why}\n  change  {self.change}"
 
 
+Findings = Iterator[Finding]
+
+
+def found(kind: str, where: str, what: str, case: str = "", **words: Any) -> Finding:
+    """The finding with the texts of its kind: of its `case` where that has its own; `words` fill in {gaps}.
+    A kind like "mask: empty rows" is the case "empty rows" of "mask".
+
+    >>> print(found("stepped twice", "train.py:3", "W: in two optimisers"))
+    stepped twice at train.py:3
+      what    W: in two optimisers
+      why     each step moves it twice
+      change  leave it to one of them
+    """
+    name, _, after = kind.partition(": ")
+    texts = KINDS[name] | KINDS[name].get(case or after, {})
+    return Finding(kind, where, what, texts["why"].format(**words), texts["change"].format(**words))
+
+
 class Report(list[Finding]):
     """The findings, the gravest first; notes: what could not be looked at."""
 
-    def __init__(self, findings: list[Finding], notes: list[str]) -> None:
+    def __init__(self, findings: Iterable[Finding], notes: list[str]) -> None:
         super().__init__(findings)
         self.notes = notes
 
@@ -44,11 +66,7 @@ class Report(list[Finding]):
         return "\n\n".join([*map(str, self), *notes] if self else ["No finding.", *notes])
 
     def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-
-def line_of(node: Node) -> str:
-    return node.line
+        return self.table().to_html()
 
 
 def joined(names: list[str], most: int = 6) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 import tinygrad_attn as ta
 from tinygrad_attn import probe
-from tinygrad_attn.probe.small import (
+from tinygrad_attn.probe.zeros import (
     NONZERO,
     ROUNDING,
     STRUCTURAL,

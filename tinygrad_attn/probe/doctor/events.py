@@ -1,4 +1,4 @@
-"""trace: every operation that runs in a block, with its inputs, result and line; also those that leave the graph."""
+"""Events: every operation that runs in a block, with its inputs, result and line; also those that leave the graph."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.graph import LEAF, Op, Traced, calling_line
-from ..autodiff.mode import listening
-from ..autodiff.origin import describe
+from ...autodiff.graph import LEAF, Op, Traced, calling_line
+from ...autodiff.mode import listening
+from ...autodiff.origin import describe
 
 
-@dataclass
+@dataclass(eq=False)
 class Event:
     """An operation, or (op LEAF) a way off the graph: how is "detach()", ".data", "numpy()", "item()", "Tensor(...)".
     inputs: Tensors and arrays as they came.  out: what came out."""
@@ -31,11 +31,11 @@ class Event:
 
 
 @contextmanager
-def trace() -> Iterator[list[Event]]:
+def followed() -> Iterator[list[Event]]:
     """The events of this thread, in order.
 
     >>> import tinygrad_attn as ta
-    >>> with trace() as events:
+    >>> with followed() as events:
     ...     y = ta.exp(ta.ones(2)) * 3.0
     >>> [event.how for event in events if event.op.name != "leaf"]
     ['exp', 'mul']
@@ -53,6 +53,5 @@ def trace() -> Iterator[list[Event]]:
 
 def same_memory(a: Any, b: Any) -> bool:
     """Is array `a` the array `b`, or a view of it?"""
-    return a is b or (
-        isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size > 0 and np.may_share_memory(a, b)
-    )
+    both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    return a is b or (both and a.size > 0 and np.may_share_memory(a, b))
