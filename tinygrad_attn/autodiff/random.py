@@ -9,7 +9,10 @@ attention draws it block by block, and N workers that share a batch draw what on
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -37,6 +40,26 @@ def generator() -> np.random.Generator:
         manual_seed(0)
     assert _GENERATOR is not None
     return _GENERATOR
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """``with restored(): ...``: afterwards the framework's random numbers go on as if nothing was drawn or seeded inside.
+
+    >>> import tinygrad_attn as ta
+    >>> ta.manual_seed(7)
+    >>> with restored():
+    ...     inside = ta.randn(2)
+    >>> bool((inside.data == ta.randn(2).data).all())
+    True
+    """
+    global _GENERATOR
+    before = generator()
+    _GENERATOR = copy.deepcopy(before)
+    try:
+        yield
+    finally:
+        _GENERATOR = before
 
 
 def next_key() -> tuple[Key, int]:

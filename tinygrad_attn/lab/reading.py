@@ -9,7 +9,7 @@ import numpy as np
 
 from ..autodiff.functions import cross_entropy, softmax
 from ..show.table import Column, Table, number
-from ..show.trace import Seen, trace
+from ..show.trace import NamedStep, trace
 from ..tasks.agreement import agreement, encode
 from ..tasks.reader import STEPS, Exam, Reader, attention, examine, learn
 
@@ -29,8 +29,8 @@ class Reading:
     answer: str
     probability: float
     weights: np.ndarray
-    before: list[Seen]
-    after: list[Seen]
+    before: list[NamedStep]
+    after: list[NamedStep]
 
 
 def reading(

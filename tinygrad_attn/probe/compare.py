@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff import random as draws
 from ..autodiff.arrays import to_host
+from ..autodiff.random import manual_seed, restored
 from ..autodiff.tensor import Tensor
 from ..nn.module import Module
 from ..show import Column
 from ..show.numbers import number, percent
-from ..show.table import Table
+from ..show.table import Table, Tabled
 from .meters import meter, rows
 from .seen import Seen
 from .watch import watch
@@ -37,7 +37,7 @@ class Variant:
 
     def attentions(self) -> list[str]:
         """The paths of the attentions that ran."""
-        return [name.rpartition(".")[0] for name in self.seen.names if name.rpartition(".")[2] == "weights"]
+        return self.seen.attentions
 
     def gradient(self, path: str, step: str) -> np.ndarray | None:
         """dL/d(step), or None where this attention has no such step."""
@@ -45,7 +45,7 @@ class Variant:
         if step == "W_Q" and name not in self.seen and _join(path, "W_QKV") in self.seen:
             attention = dict(self.model.named_modules())[path]
             return to_host(self.seen[_join(path, "W_QKV")].grad._data)[:, : attention.n_heads * attention.d_k]
-        if name not in self.seen or not self.seen._visits[name][-1].wants:
+        if name not in self.seen or not self.seen[name].visits[-1].wants:
             return None
         return to_host(self.seen[name].grad._data)
 
@@ -59,19 +59,18 @@ class Variant:
 
     def saturation(self, path: str) -> dict[str, float]:
         """The standard deviation of what goes into softmax, and the meters, over all heads."""
-        visit = self.seen._visits[_join(path, "weights")][-1]
-        masked = visit.passage.steps.get("masked") or visit.passage.steps["scaled"]
-        scores = to_host(masked.data)
+        call = self.seen.attention(path)
+        scores = to_host((call.steps.get("masked") or call.steps["scaled"]).data)
         visible = scores > -np.inf
-        one = meter(rows(to_host(visit.data), visible))
+        one = meter(rows(to_host(call.steps["weights"].data), visible))
         return {"score std": float(scores[visible].std()), "entropy": one.entropy, "jacobian": one.jacobian}
 
     def factor(self, path: str) -> float:
         """What the scores were multiplied by."""
-        return self.seen._visits[_join(path, "scores")][-1].scale()
+        return self.seen.attention(path).scale()
 
 
-class Twin:
+class Twin(Tabled):
     """variants: one per scale; table(): the chain side by side."""
 
     def __init__(self, variants: list[Variant], dead: float) -> None:
@@ -121,12 +120,6 @@ class Twin:
         low, median, high = (float(q) for q in np.quantile(norms, (0.05, 0.5, 0.95)))
         return low, median, high, float((norms < self.dead).mean())
 
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
 
 def compare(
     make_model: Callable[[Any], Any],
@@ -155,20 +148,16 @@ def compare(
     >>> row["median1"] < row["median0"]
     True
     """
-    before = draws._GENERATOR
-    try:
-        variants = [_run(make_model, s, batch, loss, seed) for s in scale]
-    finally:
-        draws._GENERATOR = before
-    return Twin(variants, dead)
+    with restored():
+        return Twin([_run(make_model, s, batch, loss, seed) for s in scale], dead)
 
 
 def _run(
     make_model: Callable[[Any], Any], scale: Any, batch: Any, loss: Callable[..., Tensor] | None, seed: int
 ) -> Variant:
-    draws.manual_seed(seed)
+    manual_seed(seed)
     model = make_model(scale)
-    draws.manual_seed(seed + 1)
+    manual_seed(seed + 1)
     named = {k: _copy(v) for k, v in batch.items()} if isinstance(batch, Mapping) else {}
     given = [] if named else [_copy(v) for v in (batch if isinstance(batch, (tuple, list)) else (batch,))]
     with watch(*([model] if isinstance(model, Module) else []), "*") as seen:

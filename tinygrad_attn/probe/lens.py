@@ -17,7 +17,7 @@ from ..autodiff.arrays import to_host
 from ..nn.module import Module
 from ..show import Column
 from ..show.numbers import number, percent
-from ..show.table import Table
+from ..show.table import Table, Tabled
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def form(W_Q: Any, W_K: Any) -> Form:
     )
 
 
-class Lens:
+class Lens(Tabled):
     """heads: name of an attention -> one Form per head."""
 
     def __init__(self, heads: dict[str, list[Form]]) -> None:
@@ -115,12 +115,6 @@ class Lens:
             "shares of |M|^2; eigenvalues of the symmetric part (M + M^T)/2",
         ]
         return Table("M = W_Q W_K^T", columns, rows, notes)
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def lens(model: Module) -> Lens:

@@ -15,7 +15,7 @@ from ..files.jsonl import keep_lines, whole_lines
 from ..nn.module import Module
 from ..show import Column
 from ..show.numbers import number, percent
-from ..show.table import Table
+from ..show.table import Table, Tabled
 from .meters import DEAD_BELOW, Meter, Rows, meter, rows
 from .watch import heads_by_path
 
@@ -36,7 +36,7 @@ class Alarm(NamedTuple):
         )
 
 
-class Recorder:
+class Recorder(Tabled):
     """``with recorder.at(step): ...forward...`` reads the meters of every attention at each `every`-th step.
 
     model: tells how many heads a batchless model has.  path: a JSONL file, one row per head and recorded step,
@@ -71,7 +71,7 @@ class Recorder:
 
     @contextmanager
     def at(self, step: int) -> Iterator[None]:
-        """Read the meters inside, if this step's turn has come."""
+        """Read the meters inside, at each `every`-th step."""
         if step % self.every:
             yield
             return
@@ -137,9 +137,6 @@ class Recorder:
         """The last recorded step, the most saturated head first."""
         return meters_table(self.latest)
 
-    def __str__(self) -> str:
-        return str(self.table())
-
 
 def meters_table(found: list[dict[str, Any]]) -> Table:
     """Rows of a history as a table, the most saturated head first."""
@@ -150,9 +147,9 @@ def meters_table(found: list[dict[str, Any]]) -> Table:
         Column("step", "step"),
         Column("name", "name", left=True),
         Column("head", "head", lambda head: "" if head is None else str(head)),
-        Column("entropy", "entropy/\nlog keys", _number),
-        Column("largest", "largest\nweight", _number),
-        Column("jacobian", "softmax\nJacobian", _number),
+        Column("entropy", "entropy/\nlog keys", number),
+        Column("largest", "largest\nweight", number),
+        Column("jacobian", "softmax\nJacobian", number),
         Column(
             "dead", "dead\nrows", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""
         ),
@@ -175,10 +172,6 @@ def _mean(several: list[Meter]) -> Meter:
         return several[0]
     entropy, largest, jacobian, dead = (sum(one[i] * one.rows for one in several if one.rows) / total for i in range(4))
     return Meter(entropy, largest, jacobian, dead, total)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None or value != value else number(value)
 
 
 def _last_if_nan(value: float | None) -> float:

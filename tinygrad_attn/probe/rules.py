@@ -18,8 +18,8 @@ def sources(op: Op) -> list[str]:
     Operations are primitives and are left out.
 
     >>> from tinygrad_attn.autodiff.ops.softmax import softmax
-    >>> print(sources(softmax.op)[0].splitlines()[0])
-    def _softmax_rule(g: Array, out: Array, axis: Axis) -> Array:
+    >>> sources(softmax.op)[0].startswith("def _softmax_rule(")
+    True
     """
     found: dict[str, Function] = {}
     for rule in op.rules if op.joint is None else (op.joint,):

@@ -12,16 +12,16 @@ import numpy as np
 from ..autodiff.tensor import Tensor
 from ..show import Column
 from ..show.numbers import number, percent
-from ..show.table import Table
-from .visit import Visit
+from ..show.table import Table, Tabled
+from .capture import AttentionCall, Capture
 
 
 class Watched:
     """One name: all its visits, the last one by default.  ``.value`` and ``.grad`` are Tensors without history.
 
-    A visit is one time that the name went by: one per forward pass, more where a module runs twice."""
+    Each forward pass that makes the name is one visit; a module that runs twice makes two."""
 
-    def __init__(self, path: str, visits: list[Visit], head: int | None = None) -> None:
+    def __init__(self, path: str, visits: list[Capture], head: int | None = None) -> None:
         self.path, self.visits, self._head = path, visits, head
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class Watched:
         return f"Watched({self.path!r}, {len(self)} visit(s), {self.heads} head(s), {got})"
 
 
-def _no_gradient(visit: Visit) -> str:
+def _no_gradient(visit: Capture) -> str:
     if not visit.wants:
         return (
             f"{visit.path} has no gradient: nothing it was made from has requires_grad=True, or it was made under "
@@ -86,17 +86,17 @@ def _no_gradient(visit: Visit) -> str:
     )
 
 
-class Seen:
+class Seen(Tabled):
     """Everything that one watch has seen: ``seen[path]``, ``seen.names``, ``seen.table()``."""
 
     def __init__(self, patterns: tuple[str, ...], dead: float) -> None:
         self.patterns, self.dead = patterns, dead
-        self._visits: dict[str, list[Visit]] = {}
+        self.captures: dict[str, list[Capture]] = {}
         self.passed: dict[str, None] = {}  # every name that went by, watched or not
 
     @property
     def names(self) -> list[str]:
-        return list(self._visits)
+        return list(self.captures)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -109,9 +109,20 @@ class Seen:
 
     def __getitem__(self, path: str) -> Watched:
         """What was seen under `path`.  Errors: KeyError with near names; RuntimeError when nothing ran inside."""
-        if path in self._visits:
-            return Watched(path, self._visits[path])
-        raise _miss(path, list(self._visits), list(self.passed), self.patterns)
+        if path in self.captures:
+            return Watched(path, self.captures[path])
+        raise missing(path, list(self.captures), list(self.passed), self.patterns)
+
+    @property
+    def attentions(self) -> list[str]:
+        """The paths of the attentions that ran ("" without a module)."""
+        return [name.rpartition(".")[0] for name in self.names if name.rpartition(".")[2] == "weights"]
+
+    def attention(self, path: str = "") -> AttentionCall:
+        """The last call of one attention: ``.steps["scores"].data`` (..., heads, n_q, n_k) and ``.gradient`` of each step.
+
+        Errors: those of ``seen[path.weights]``."""
+        return self[f"{path}.weights" if path else "weights"].visits[-1].call
 
     # ------------------------------------------------------------------------ tables
 
@@ -122,7 +133,7 @@ class Seen:
         Errors: IndexError where a name has no such visit; RuntimeError when nothing ran inside."""
         rows: list[dict[str, Any]] = []
         waiting = []
-        for path, visits in self._visits.items():
+        for path, visits in self.captures.items():
             chosen = list(enumerate(visits)) if visit is None else [(visit % len(visits), self[path][visit].visits[0])]
             for place, one in chosen:
                 if one.gradient is None:
@@ -132,7 +143,7 @@ class Seen:
                     shown = head if one.head_axis() is not None else None
                     rows.append({"name": path, "head": shown, "visit": place, **vars(found), "line": one.line})
         if not rows and not waiting:
-            raise _miss("table", [], list(self.passed), self.patterns)
+            raise missing("table", [], list(self.passed), self.patterns)
         rows.sort(key=lambda row: (-row["nonfinite"], -row["dead"], row["median"], row["name"], row["head"] or 0))
         return Table("Gradients, worst first", _columns(rows, visit is None), rows, self._notes(waiting))
 
@@ -145,12 +156,6 @@ class Seen:
         return notes + (
             [f"no gradient yet (call loss.backward()): {', '.join(dict.fromkeys(waiting))}"] if waiting else []
         )
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
     def to_csv(self, path: str | Path | None = None) -> str:
         return self.table(None).to_csv(path)
@@ -171,16 +176,13 @@ def _columns(rows: list[dict[str, Any]], all_visits: bool) -> list[Column]:
     def bad(n: float) -> str:
         return "bold red" if n else ""
 
-    def short(value: float) -> str:
-        return "-" if value != value else number(value)
-
     columns = [
         Column("name", "name", left=True),
         Column("head", "head", lambda head: "" if head is None else str(head)),
         Column("visit", "visit", str),
-        Column("low", "low", short),
-        Column("median", "median", short),
-        Column("high", "high", short),
+        Column("low", "low", number),
+        Column("median", "median", number),
+        Column("high", "high", number),
         Column("dead", "dead", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""),
         Column("structural", "zeros:\nstruct.", count),
         Column("underflow", "under-\nflow", count, bad),
@@ -195,7 +197,7 @@ def _columns(rows: list[dict[str, Any]], all_visits: bool) -> list[Column]:
     return [column for column in columns if column.key not in silent]
 
 
-def _miss(path: str, watched: list[str], passed: list[str], patterns: tuple[str, ...]) -> Exception:
+def missing(path: str, watched: list[str], passed: list[str], patterns: tuple[str, ...]) -> Exception:
     if not passed:
         return RuntimeError(
             "the watch saw nothing: no named tensor was made inside its block; put the forward pass inside "

@@ -13,8 +13,8 @@ from ..autodiff.mode import current, watching
 from ..autodiff.origin import describe
 from ..autodiff.tensor import Tensor
 from ..nn.module import Module
-from .seen import Seen, _miss
-from .visit import BEFORE_SOFTMAX, PER_HEAD, Passage, Visit
+from .capture import BEFORE_SOFTMAX, PER_HEAD, AttentionCall, Capture
+from .seen import Seen, missing
 
 _EXPLAINS = frozenset({"scaled", "masked", "weights"})  # kept beside the scores, so that their zeros are told apart
 
@@ -50,7 +50,9 @@ class watch:
         self._all = not patterns
         self._matches = lru_cache(None)(lambda path: any(fnmatchcase(path, pattern) for pattern in self._patterns))
         self.seen = Seen(self._patterns, dead)
-        self._open: dict[tuple[int, str], Passage] = {}  # (thread, prefix) -> the attention call that is running there
+        self._open: dict[
+            tuple[int, str], AttentionCall
+        ] = {}  # (thread, prefix) -> the attention call that is running there
         self._removers: list[Callable[[], None]] = []
 
     def __enter__(self) -> Seen:
@@ -67,8 +69,8 @@ class watch:
             remove()
         if kind is None:
             for pattern in () if self._all and self.seen.passed else self._patterns:
-                if not any(fnmatchcase(path, pattern) for path in self.seen._visits):
-                    raise _miss(pattern, list(self.seen._visits), list(self.seen.passed), self._patterns)
+                if not any(fnmatchcase(path, pattern) for path in self.seen.captures):
+                    raise missing(pattern, list(self.seen.captures), list(self.seen.passed), self._patterns)
 
     # ------------------------------------------------------------------------ looking
 
@@ -81,13 +83,13 @@ class watch:
         if not wanted and not (step in _EXPLAINS and self._explains(prefix)):
             return
         place = get_ident(), prefix
-        passage = self._open.get(place)
-        if passage is None or step in passage.steps:  # the same step again: the next call
-            passage = self._open[place] = Passage()
+        call = self._open.get(place)
+        if call is None or step in call.steps:  # the same step again: the next call
+            call = self._open[place] = AttentionCall()
         heads = self._head_counts.get(prefix, self._heads) if step in PER_HEAD else None
-        visits = self.seen._visits.setdefault(path, []) if wanted else []
-        visit = Visit(path, tensor, passage, heads, len(visits), _made_at(tensor))
-        passage.steps[step] = visit
+        visits = self.seen.captures.setdefault(path, []) if wanted else []
+        visit = Capture(path, tensor, call, heads, len(visits), _made_at(tensor))
+        call.steps[step] = visit
         visits.append(visit)
         if visit.wants:
             tensor.register_hook(_keeping(visit))
@@ -98,11 +100,11 @@ class watch:
     # ------------------------------------------------------------------------ the model's own names
 
     def _hook_parameters(self) -> None:
-        """Parameters have no moment in which they are named: each backward pass is a visit."""
+        """A forward pass does not name its parameters, so each backward pass counts as a visit of a parameter."""
         for path, parameter in self._model.named_parameters() if self._model is not None and not self._all else ():
             if self._matches(path) and parameter.requires_grad:
-                visits = self.seen._visits.setdefault(path, [])
-                visits.append(Visit(path, parameter, Passage(), None, 0, "a parameter"))
+                visits = self.seen.captures.setdefault(path, [])
+                visits.append(Capture(path, parameter, AttentionCall(), None, 0, "a parameter"))
                 self.seen.passed[path] = None
                 self._removers.append(parameter.register_hook(_keeping_each(path, parameter, visits)))
 
@@ -114,17 +116,17 @@ def heads_by_path(model: Module | None) -> dict[str, int]:
     return {path: count for path, count in counts.items() if isinstance(count, int)}
 
 
-def _keeping(visit: Visit) -> Callable[[Tensor], None]:
+def _keeping(visit: Capture) -> Callable[[Tensor], None]:
     def keep(gradient: Tensor) -> None:
         visit.gradient = gradient._data.copy()
 
     return keep
 
 
-def _keeping_each(path: str, parameter: Tensor, visits: list[Visit]) -> Callable[[Tensor], None]:
+def _keeping_each(path: str, parameter: Tensor, visits: list[Capture]) -> Callable[[Tensor], None]:
     def keep(gradient: Tensor) -> None:
         if visits[-1].gradient is not None:
-            visits.append(Visit(path, parameter, Passage(), None, len(visits), "a parameter"))
+            visits.append(Capture(path, parameter, AttentionCall(), None, len(visits), "a parameter"))
         visits[-1].gradient = gradient._data.copy()
 
     return keep

@@ -14,7 +14,7 @@ from ..autodiff.tensor import Tensor
 
 
 @dataclass
-class Seen:
+class NamedStep:
     """One named tensor.  The root mean squares are over finite entries: a mask's -inf is left out.
     gradient_rms is None where no gradient came by."""
 
@@ -29,7 +29,7 @@ class Seen:
         return self.path.rpartition(".")[2]
 
 
-def trace(loss: Callable[[], Tensor]) -> list[Seen]:
+def trace(loss: Callable[[], Tensor]) -> list[NamedStep]:
     """Run ``loss().backward()`` and list what was named on the way, in the order of the forward pass.
 
     Gradients of parameters are added to their ``.grad`` as always.
@@ -37,12 +37,12 @@ def trace(loss: Callable[[], Tensor]) -> list[Seen]:
     >>> import tinygrad_attn as ta
     >>> x = ta.Tensor([3.0, 4.0], requires_grad=True)
     >>> trace(lambda: ((2 * x).named("double") ** 2).sum())
-    [Seen(path='double', shape=(2,), value_rms=7.07..., gradient_rms=14.14...)]
+    [NamedStep(path='double', shape=(2,), value_rms=7.07..., gradient_rms=14.14...)]
     """
-    found: list[Seen] = []
+    found: list[NamedStep] = []
 
     def watcher(path: str, tensor: Tensor) -> None:
-        seen = Seen(path, tuple(tensor.shape), _rms(tensor))
+        seen = NamedStep(path, tuple(tensor.shape), _rms(tensor))
         found.append(seen)
         if tensor.requires_grad:
             tensor.register_hook(lambda gradient: setattr(seen, "gradient_rms", _rms(gradient)))

@@ -1,4 +1,4 @@
-"""Visit: one named tensor of one forward pass, with its value and, once backward came by, its gradient."""
+"""Capture: one named tensor of one forward pass, with its value and, once backward came by, its gradient."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PER_HEAD = frozenset(
 BEFORE_SOFTMAX = frozenset({"scores", "scaled", "masked"})
 
 
-class Passage:
+class AttentionCall:
     """The steps of one attention call, so that one tensor's zeros can be explained by another's values."""
 
     def __init__(self) -> None:
-        self.steps: dict[str, Visit] = {}
+        self.steps: dict[str, Capture] = {}
 
     def softmax_input(self) -> np.ndarray | None:
         """What went into softmax, if it was seen (a bias without a mask is added without a name)."""
@@ -37,19 +37,28 @@ class Passage:
             s if np.allclose(again, p, rtol=0, atol=4e-3 if p.dtype == np.float16 else 1e-5, equal_nan=True) else None
         )
 
+    def scale(self) -> float:
+        """The factor between scores and scaled, read off their largest entries."""
+        scaled, scores = self.steps.get("scaled"), self.steps.get("scores")
+        if scaled is None or scores is None or not scores.data.size:
+            return 1.0
+        place = np.unravel_index(np.nanargmax(np.abs(to_host(scores.data))), scores.data.shape)
+        bottom = float(scores.data[place])
+        return float(scaled.data[place]) / bottom if bottom else 1.0
 
-class Visit:
+
+class Capture:
     """path, data: the name and the values (the array itself; a copy of a leaf, which may be edited later).
     gradient: dL/d(it), or None so far.  line: what made it.  wants: does it have a graph?"""
 
-    __slots__ = ("path", "data", "gradient", "wants", "line", "passage", "heads", "number")
+    __slots__ = ("path", "data", "gradient", "wants", "line", "call", "heads", "number")
 
-    def __init__(self, path: str, tensor: Any, passage: Passage, heads: int | None, number: int, line: str) -> None:
+    def __init__(self, path: str, tensor: Any, call: AttentionCall, heads: int | None, number: int, line: str) -> None:
         leaf = tensor._node is None or tensor._node.op is LEAF
         self.path, self.data = path, tensor._data.copy() if leaf else tensor._data
         self.gradient: Any = None
         self.wants, self.line = tensor._node is not None, line
-        self.passage, self.number = passage, number
+        self.call, self.number = call, number
         self.heads = heads
 
     @property
@@ -97,25 +106,16 @@ class Visit:
 
     def _explained(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """(kind of each entry, norm of what arrived per row, rows that could have a gradient)."""
-        weights = self.passage.steps.get("weights")
+        weights = self.call.steps.get("weights")
         if self.step not in BEFORE_SOFTMAX or weights is None or weights.gradient is None:
             return kinds_of_zero(self.gradient, None), None, None
-        inputs = self.passage.softmax_input()
+        inputs = self.call.softmax_input()
         if inputs is None or inputs.shape != self.data.shape:
             return kinds_of_zero(self.gradient, None), None, None
         log_exact = log_softmax_gradient(inputs, weights.gradient)
-        factor = abs(self.scale()) if self.step == "scores" else 1.0
+        factor = abs(self.call.scale()) if self.step == "scores" else 1.0
         with np.errstate(divide="ignore"):
             log_exact = log_exact + np.log(factor)
         arrived = row_norms(to_host(weights.gradient).astype(np.float64)) * factor
         live = ((inputs > -np.inf).sum(axis=-1) > 1) & (arrived > 0)
         return kinds_of_zero(self.gradient, log_exact), arrived, live
-
-    def scale(self) -> float:
-        """The factor between scores and scaled, read off their largest entries."""
-        scaled, scores = self.passage.steps.get("scaled"), self.passage.steps.get("scores")
-        if scaled is None or scores is None or not scores.data.size:
-            return 1.0
-        place = np.unravel_index(np.nanargmax(np.abs(to_host(scores.data))), scores.data.shape)
-        bottom = float(scores.data[place])
-        return float(scaled.data[place]) / bottom if bottom else 1.0
