@@ -146,4 +146,4 @@ def _forms(attention: Any) -> list[Form]:
 
 
 def _share(value: float) -> str:
-    return "-" if value != value else percent(round(value, 4))
+    return percent(round(value, 4))
