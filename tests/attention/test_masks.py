@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.testing import assert_array_equal
 
 import tinygrad_attn as ta
-from tinygrad_attn.attention import Finding, picture
+from tinygrad_attn.attention import MaskFinding, picture
 
 
 def kinds(mask, shape=None):
@@ -129,7 +129,7 @@ def test_findings(mask, shape, expected):
 
 def test_findings_say_which_rows():
     (found,) = ta.check_mask(np.array([[[1, 1, 0], [0, 0, 0]]]), (4, 2, 3))
-    assert isinstance(found, Finding) and found.rows == ((0, 1), (1, 1), (2, 1), (3, 1))
+    assert isinstance(found, MaskFinding) and found.rows == ((0, 1), (1, 1), (2, 1), (3, 1))
     assert str(found) == "empty rows: 4 of 8 queries may see no key, their output is 0: (0, 1), (1, 1), (2, 1), (3, 1)"
 
 

@@ -10,7 +10,7 @@ from .checks import broadcasts_to
 from .masks import on_host
 
 
-class Finding(NamedTuple):
+class MaskFinding(NamedTuple):
     """kind: "empty rows", "wrong axis", "blind to itself", "wrong shape" or "not boolean"; text: what to do about it;
     rows: the indices (..., query) concerned, as tuples."""
 
@@ -22,7 +22,7 @@ class Finding(NamedTuple):
         return f"{self.kind}: {self.text}"
 
 
-def check_mask(mask: Any, scores_shape: tuple[int, ...] | None = None) -> list[Finding]:
+def check_mask(mask: Any, scores_shape: tuple[int, ...] | None = None) -> list[MaskFinding]:
     """What looks wrong with a mask (True = may attend) for scores (..., n_q, n_k); nothing found: [].
 
     empty rows        queries that may see no key: their output is 0
@@ -41,7 +41,9 @@ def check_mask(mask: Any, scores_shape: tuple[int, ...] | None = None) -> list[F
     """
     mask = on_host(mask)
     if mask.dtype.kind not in "biu" or (mask.dtype.kind != "b" and mask.size and not np.isin(mask, (0, 1)).all()):
-        return [Finding("not boolean", f"expected booleans (or 0 and 1), got {mask.dtype}; numbers to add are a bias")]
+        return [
+            MaskFinding("not boolean", f"expected booleans (or 0 and 1), got {mask.dtype}; numbers to add are a bias")
+        ]
     mask = mask.astype(bool)
     shape = tuple(np.atleast_2d(mask).shape if scores_shape is None else scores_shape)
     if not broadcasts_to(mask.shape, shape):
@@ -52,11 +54,11 @@ def check_mask(mask: Any, scores_shape: tuple[int, ...] | None = None) -> list[F
     ]
 
 
-def _misfit(got: tuple[int, ...], shape: tuple[int, ...]) -> Finding:
+def _misfit(got: tuple[int, ...], shape: tuple[int, ...]) -> MaskFinding:
     """A shape that does not broadcast: would another reading of it?"""
     text = f"a mask {got} does not broadcast to the scores (..., n_q, n_k) = {shape}"
     if len(got) >= 2 and broadcasts_to((*got[:-2], got[-1], got[-2]), shape):
-        return Finding(
+        return MaskFinding(
             "wrong axis", f"{text}, but its transpose does: rows are queries, columns are keys; write mask.mT"
         )
     ways = (
@@ -64,31 +66,35 @@ def _misfit(got: tuple[int, ...], shape: tuple[int, ...]) -> Finding:
     )
     for spelling, padded in ways.items():
         if len(padded) == len(shape) and broadcasts_to(padded, shape):
-            return Finding("wrong axis", f"{text}, but {spelling} does: one row of keys (or one mask) per batch entry")
-    return Finding("wrong shape", text)
+            return MaskFinding(
+                "wrong axis", f"{text}, but {spelling} does: one row of keys (or one mask) per batch entry"
+            )
+    return MaskFinding("wrong shape", text)
 
 
-def _empty_rows(full: np.ndarray, mask: np.ndarray) -> list[Finding]:
+def _empty_rows(full: np.ndarray, mask: np.ndarray) -> list[MaskFinding]:
     empty = ~full.any(axis=-1)
     if not empty.any():
         return []
     rows = tuple(tuple(int(i) for i in place) for place in np.argwhere(empty))
     shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
     return [
-        Finding("empty rows", f"{len(rows)} of {empty.size} queries may see no key, their output is 0: {shown}", rows)
+        MaskFinding(
+            "empty rows", f"{len(rows)} of {empty.size} queries may see no key, their output is 0: {shown}", rows
+        )
     ]
 
 
-def _hides_queries(full: np.ndarray, mask: np.ndarray) -> list[Finding]:
+def _hides_queries(full: np.ndarray, mask: np.ndarray) -> list[MaskFinding]:
     """Each row all True or all False, and some of both: padding put on the query axis."""
     some, all_ = full.any(axis=-1), full.all(axis=-1)
     if full.shape[-1] < 2 or not full.any() or (some != all_).any() or all_.all():
         return []
     text = "every row is all True or all False: it hides queries, not keys; padding belongs on the last axis"
-    return [Finding("wrong axis", text)]
+    return [MaskFinding("wrong axis", text)]
 
 
-def _looks_like_padding(full: np.ndarray, mask: np.ndarray) -> list[Finding]:
+def _looks_like_padding(full: np.ndarray, mask: np.ndarray) -> list[MaskFinding]:
     """A (B, n_k) mask of keys where B = n_q: it broadcasts, as one row per query."""
     if mask.ndim != 2 or full.ndim < 3 or mask.shape[0] != full.shape[0] or mask.shape[0] < 2:
         return []
@@ -102,12 +108,12 @@ def _looks_like_padding(full: np.ndarray, mask: np.ndarray) -> list[Finding]:
         return []
     spelling = "mask[:, None, :]" if full.ndim == 3 else "mask[:, None, None, :]"
     text = f"reads like lengths of {len(mask)} sequences, but row i is applied to query i; write {spelling}"
-    return [Finding("wrong axis", text)]
+    return [MaskFinding("wrong axis", text)]
 
 
-def _blind(full: np.ndarray, mask: np.ndarray) -> list[Finding]:
+def _blind(full: np.ndarray, mask: np.ndarray) -> list[MaskFinding]:
     n_q, n_k = full.shape[-2:]
     if n_q != n_k or n_q == 0 or not full.any() or np.diagonal(full, axis1=-2, axis2=-1).any():
         return []
     text = "no query may see its own position; is the mask inverted (True = may attend), or shifted by one?"
-    return [Finding("blind to itself", text)]
+    return [MaskFinding("blind to itself", text)]

@@ -8,16 +8,19 @@ comes back along each route is pulled through the rules on its own, and the part
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..attention.fused_op import fused_attention
 from ..autodiff.arrays import to_host
 from ..autodiff.graph import LEAF, Node
+from ..autodiff.ops.elementwise import add
 from ..autodiff.tensor import Tensor
 from ..autodiff.walk import walk
-from ..show import Column
+from ..show import Column, Tabled
 from ..show.numbers import number
 from ..show.table import Table
 from .nodes import between, node_of, ordered, pull
@@ -43,7 +46,7 @@ class Route:
     direct: bool
 
 
-class Ledger:
+class Ledger(Tabled):
     """routes, in the order in which their parts arrived; total: dL/dx; table()."""
 
     def __init__(self, name: str, total: Any, routes: list[Route]) -> None:
@@ -58,26 +61,28 @@ class Ledger:
             raise KeyError(f"{'no' if not found else 'more than one'} route {name!r}; there are {known}")
         return found[0]
 
+    def _parts(self) -> np.ndarray:
+        """The parts as rows, (routes, entries of x)."""
+        return np.stack([_flat(route.part) for route in self.routes])
+
     def cosines(self) -> np.ndarray:
         """cos[i, j] between the parts of routes i and j (NaN where a part is 0)."""
-        flat = [_flat(route.part) for route in self.routes]
-        norms = np.array([np.linalg.norm(f) for f in flat])
+        parts = self._parts()
+        norms = np.linalg.norm(parts, axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.array([[a @ b for b in flat] for a in flat]) / np.outer(norms, norms)
+            return parts @ parts.T / np.outer(norms, norms)
 
     def table(self) -> Table:
         """norm: of the part.  share: <part, total> / <total, total>, they add up to 1.  cos: with the other routes."""
-        total, cosines = _flat(self.total), self.cosines()
-        square = float(total @ total)
+        total, parts = _flat(self.total), self._parts()
+        with np.errstate(invalid="ignore"):
+            shares = parts @ total / (total @ total)
         rows: list[dict[str, Any]] = []
-        for i, route in enumerate(self.routes):
-            part = _flat(route.part)
-            share = float(part @ total) / square if square else float("nan")
-            others = {f"cos{j}": float(cosines[i, j]) for j in range(len(self.routes))}
+        for i, (route, part, share, cosines) in enumerate(zip(self.routes, parts, shares, self.cosines())):
             passed = " > ".join(route.operations[:6]) + (" > ..." if len(route.operations) > 6 else "")
-            norm = float(np.linalg.norm(part))
-            what = {"route": f"{i}  {route.name}", "norm": norm, "share": share}
-            rows.append({**what, **others, "passes": passed, "line": route.line})
+            row = {"route": f"{i}  {route.name}", "norm": float(np.linalg.norm(part)), "share": float(share)}
+            row |= {f"cos{j}": float(cosine) for j, cosine in enumerate(cosines)}
+            rows.append(row | {"passes": passed, "line": route.line})
         columns = [
             Column("route", "route", left=True),
             Column("norm", "norm", lambda norm: number(norm, nan="nan")),
@@ -87,12 +92,6 @@ class Ledger:
         ]
         note = f"the routes add up to dL/d({self.name}), norm {number(float(np.linalg.norm(total)), nan='nan')}"
         return Table(f"Fan-in of {self.name}", columns, rows, [note])
-
-    def __str__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def ledger(loss: Any, x: Any, gradient: Any = None) -> Ledger:
@@ -120,9 +119,9 @@ def ledger(loss: Any, x: Any, gradient: Any = None) -> Ledger:
         if step.node is source:
             total = step.gradient
         elif step.node in on_a_way:
-            for i, parent in enumerate(step.node.parents or ()):
-                if parent in on_a_way and step.contributions[i] is not None:
-                    uses[parent].append(Edge(step.node, i, step.contributions[i]))
+            for i, ((_, parent), part) in enumerate(zip(step.node.inputs, step.contributions)):
+                if parent in on_a_way and part is not None:
+                    uses[parent].append(Edge(step.node, i, part))
     if total is None:
         raise RuntimeError("ledger: no gradient reaches this tensor: an operation on the way gives none")
     routes = _distinct([_route(way, uses) for way in _ways(source, root, on_a_way, uses)])
@@ -167,9 +166,9 @@ def _name(way: list[Edge]) -> str:
     if (step, argument) in _OF_ATTENTION:
         return ".".join(filter(None, (path, _OF_ATTENTION[step, argument])))
     first = way[0].consumer
-    if end.op.name == "fused_attention":
+    if end.op is fused_attention.op:
         return ".".join(filter(None, (end.scope, argument)))
-    if first is end and first.op.name == "add":
+    if first is end and first.op is add.op:
         return "residual"
     entered = [
         edge.consumer.scope for edge in way if edge.consumer.scope.count(".") > end.scope.count(".") or not end.scope
@@ -179,11 +178,11 @@ def _name(way: list[Edge]) -> str:
 
 def _distinct(routes: list[Route]) -> list[Route]:
     """Names made different by a number where two routes share one."""
-    counts: dict[str, int] = {}
+    times: Counter[str] = Counter()
     found = []
     for route in routes:
-        counts[route.name] = counts.get(route.name, 0) + 1
-        again = counts[route.name]
+        times[route.name] += 1
+        again = times[route.name]
         found.append(route if again == 1 else replace(route, name=f"{route.name} ({again})"))
     return found
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from ...show import Column
-from ...show.table import Table
+from ...show import Column, Table, Tabled
 
 KINDS: dict[str, dict[str, Any]] = tomllib.loads((files(__package__) / "kinds.toml").read_text(encoding="utf-8"))
 
@@ -46,7 +45,7 @@ def found(kind: str, where: str, what: str, case: str = "", **words: Any) -> Fin
     return Finding(kind, where, what, texts["why"].format(**words), texts["change"].format(**words))
 
 
-class Report(list[Finding]):
+class Report(list[Finding], Tabled):
     """The findings, the gravest first; notes: what could not be looked at."""
 
     def __init__(self, findings: Iterable[Finding], notes: list[str]) -> None:
@@ -64,9 +63,6 @@ class Report(list[Finding]):
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.notes]
         return "\n\n".join([*map(str, self), *notes] if self else ["No finding.", *notes])
-
-    def _repr_html_(self) -> str:
-        return self.table().to_html()
 
 
 def joined(names: list[str], most: int = 6) -> str:
