@@ -95,9 +95,10 @@ class Twin(Tabled):
             columns += [Column(f"high{i}", "\n95 %", _short), Column(f"dead{i}", "\ndead", _share)]
             columns += [Column(f"ratio{i}", "ratio of\nmedians", _short)] if i else []
         notes = [
-            f"dead: rows below {self.dead:g}.  Between weights and scaled: what saturation does.  Between scaled and scores:",
-            "the plain factor, the same for every row.  dL/dW_Q is one norm for the whole matrix: it may be larger where",
-            "most rows are dead, because the few live ones lack the factor",
+            f"dead: rows below {self.dead:g}.  Between weights and scaled: what saturation does.",
+            "Between scaled and scores: the plain factor, the same for every row.",
+            "dL/dW_Q is one norm for the whole matrix: it may be larger where most rows are dead,",
+            "because the few live ones lack the factor",
         ]
         return Table("Twin run: same seed, same data", columns, found, notes)
 

@@ -31,8 +31,8 @@ class Alarm(NamedTuple):
     def __str__(self) -> str:
         head = "" if self.head is None else f", head {self.head}"
         return (
-            f"step {self.step}: {self.name}{head} has died: the softmax of {self.dead:.0%} of its rows passes no gradient; "
-            f"look at the size of its scores (is the 1/sqrt(d_k) there?), or lower the learning rate"
+            f"step {self.step}: {self.name}{head} has died: the softmax of {self.dead:.0%} of its rows passes no "
+            f"gradient; look at the size of its scores (is the 1/sqrt(d_k) there?), or lower the learning rate"
         )
 
 

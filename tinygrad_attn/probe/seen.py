@@ -111,7 +111,26 @@ class Seen(Tabled):
         """What was seen under `path`.  Errors: KeyError with near names; RuntimeError when nothing ran inside."""
         if path in self.captures:
             return Watched(path, self.captures[path])
-        raise missing(path, list(self.captures), list(self.passed), self.patterns)
+        raise self.missing(path)
+
+    def missing(self, path: str) -> Exception:
+        """What is wrong with asking for `path`: nothing ran, it was not asked for, or no such name (and near names)."""
+        if not self.passed:
+            return RuntimeError(
+                "the watch saw nothing: no named tensor was made inside its block; put the forward pass inside "
+                "`with probe.watch(...)`"
+            )
+        if path in self.passed:
+            patterns = ", ".join(map(repr, self.patterns))
+            return KeyError(f"{path!r} went by but was not asked for; the watch has the patterns {patterns}")
+        last = path.rpartition(".")[2]  # "*.score": it is the last word that is nearly right
+
+        def likeness(name: str) -> float:
+            alike = difflib.SequenceMatcher
+            return alike(None, last, name.rpartition(".")[2]).ratio() + alike(None, path, name).ratio() / 2
+
+        near = sorted(self.captures or self.passed, key=likeness, reverse=True)[:3]
+        return KeyError(f"no tensor named {path!r} was watched; near names: {', '.join(near)}")
 
     @property
     def attentions(self) -> list[str]:
@@ -119,7 +138,7 @@ class Seen(Tabled):
         return [name.rpartition(".")[0] for name in self.names if name.rpartition(".")[2] == "weights"]
 
     def attention(self, path: str = "") -> AttentionCall:
-        """The last call of one attention: ``.steps["scores"].data`` (..., heads, n_q, n_k) and ``.gradient`` of each step.
+        """The last call of one attention: ``.steps["scores"].data`` (..., heads, n_q, n_k), and ``.gradient``.
 
         Errors: those of ``seen[path.weights]``."""
         return self[f"{path}.weights" if path else "weights"].visits[-1].call
@@ -143,7 +162,7 @@ class Seen(Tabled):
                     shown = head if one.head_axis() is not None else None
                     rows.append({"name": path, "head": shown, "visit": place, **vars(found), "line": one.line})
         if not rows and not waiting:
-            raise missing("table", [], list(self.passed), self.patterns)
+            raise self.missing("table")
         rows.sort(key=lambda row: (-row["nonfinite"], -row["dead"], row["median"], row["name"], row["head"] or 0))
         return Table("Gradients, worst first", _columns(rows, visit is None), rows, self._notes(waiting))
 
@@ -195,23 +214,3 @@ def _columns(rows: list[dict[str, Any]], all_visits: bool) -> list[Column]:
     if all(row["head"] is None for row in rows):
         silent.add("head")
     return [column for column in columns if column.key not in silent]
-
-
-def missing(path: str, watched: list[str], passed: list[str], patterns: tuple[str, ...]) -> Exception:
-    if not passed:
-        return RuntimeError(
-            "the watch saw nothing: no named tensor was made inside its block; put the forward pass inside "
-            "`with probe.watch(...)`"
-        )
-    if path in passed:
-        return KeyError(
-            f"{path!r} went by but was not asked for; the watch has the patterns {', '.join(map(repr, patterns))}"
-        )
-    last = path.rpartition(".")[2]  # "*.score": it is the last word that is nearly right
-
-    def likeness(name: str) -> float:
-        alike = difflib.SequenceMatcher
-        return alike(None, last, name.rpartition(".")[2]).ratio() + alike(None, path, name).ratio() / 2
-
-    near = sorted(watched or passed, key=likeness, reverse=True)[:3]
-    return KeyError(f"no tensor named {path!r} was watched; near names: {', '.join(near)}")

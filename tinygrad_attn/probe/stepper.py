@@ -23,7 +23,7 @@ from .stepview import Share, StepView, local_jacobian, saved_by
 
 
 class Stepper:
-    """``s = stepper(loss)``; ``print(s)`` shows the step; ``s.next()``, ``s.back()``, ``s.go(5)``, ``s.find("scores")``;
+    """``s = stepper(loss)``; ``print(s)`` shows it; ``s.next()``, ``s.back()``, ``s.go(5)``, ``s.find("scores")``;
     ``s.run()`` in a terminal; in a notebook it draws itself; ``s.to_html(path)`` writes one page.
 
     Nothing is released and no ``.grad`` is filled: backward can run afterwards."""

@@ -14,7 +14,7 @@ from ..autodiff.origin import describe
 from ..autodiff.tensor import Tensor
 from ..nn.module import Module
 from .capture import BEFORE_SOFTMAX, PER_HEAD, AttentionCall, Capture
-from .seen import Seen, missing
+from .seen import Seen
 
 _EXPLAINS = frozenset({"scaled", "masked", "weights"})  # kept beside the scores, so that their zeros are told apart
 
@@ -50,9 +50,7 @@ class watch:
         self._all = not patterns
         self._matches = lru_cache(None)(lambda path: any(fnmatchcase(path, pattern) for pattern in self._patterns))
         self.seen = Seen(self._patterns, dead)
-        self._open: dict[
-            tuple[int, str], AttentionCall
-        ] = {}  # (thread, prefix) -> the attention call that is running there
+        self._open: dict[tuple[int, str], AttentionCall] = {}  # (thread, prefix) -> the call that runs there
         self._removers: list[Callable[[], None]] = []
 
     def __enter__(self) -> Seen:
@@ -70,7 +68,7 @@ class watch:
         if kind is None:
             for pattern in () if self._all and self.seen.passed else self._patterns:
                 if not any(fnmatchcase(path, pattern) for path in self.seen.captures):
-                    raise missing(pattern, list(self.seen.captures), list(self.seen.passed), self._patterns)
+                    raise self.seen.missing(pattern)
 
     # ------------------------------------------------------------------------ looking
 
@@ -92,7 +90,7 @@ class watch:
         call.steps[step] = visit
         visits.append(visit)
         if visit.wants:
-            tensor.register_hook(_keeping(visit))
+            tensor.register_hook(lambda gradient: setattr(visit, "gradient", gradient._data.copy()))
 
     def _explains(self, prefix: str) -> bool:
         return any(self._matches(f"{prefix}.{step}" if prefix else step) for step in BEFORE_SOFTMAX)
@@ -114,13 +112,6 @@ def heads_by_path(model: Module | None) -> dict[str, int]:
     modules = model.named_modules() if model is not None else ()
     counts = {path: getattr(module, "n_heads", None) for path, module in modules}
     return {path: count for path, count in counts.items() if isinstance(count, int)}
-
-
-def _keeping(visit: Capture) -> Callable[[Tensor], None]:
-    def keep(gradient: Tensor) -> None:
-        visit.gradient = gradient._data.copy()
-
-    return keep
 
 
 def _keeping_each(path: str, parameter: Tensor, visits: list[Capture]) -> Callable[[Tensor], None]:
