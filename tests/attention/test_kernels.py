@@ -227,7 +227,7 @@ class TestLookingInside:
         (g, q, k, v), options = problem
         right = written_out(g, q, k, v, **options)
         rows, columns = slice(1, 9), slice(2, 11)
-        block = kernels.block(q, k, v, *record(options), g, rows, columns)
+        block = kernels.block(kernels.Operands(q, k, v, *record(options)), g, rows, columns)
         names = {"weights": "p", "weights_grad": "dp", "scores_grad": "ds"}
         assert_equal(
             block,
@@ -235,7 +235,7 @@ class TestLookingInside:
         )
         p = right["p"]
         largest = p.max(-1, initial=0)
-        stats = kernels.row_statistics(q, k, v, *record(options), g)
+        stats = kernels.row_statistics(kernels.Operands(q, k, v, *record(options)), g)
         expected = {
             "entropy": -(p * np.log(np.where(p > 0, p, 1))).sum(-1),
             "largest": largest,
@@ -248,7 +248,7 @@ class TestLookingInside:
     def test_statistics_of_saturated_rows_do_not_cancel(self, d_k):
         rng = np.random.default_rng(d_k)
         q, k, v, g = (normal(rng, 50, 16, d, dtype=np.float32) for d in (d_k, d_k, 16, 16))
-        stats = kernels.row_statistics(q, k, v, None, Call(scale=1.0), g)
+        stats = kernels.row_statistics(kernels.Operands(q, k, v, None, Call(scale=1.0)), g)
         p, ds = (written_out(g, q, k, v, scale=1.0)[name] for name in ("p", "ds"))
         rest = np.sort(p, -1)[..., :-1]
         others = rest.sum(-1)
@@ -263,7 +263,7 @@ class TestLookingInside:
     def test_log_sum_exp(self):
         rng = np.random.default_rng(6)
         q, k, v = (normal(rng, 3, 7, 4) for _ in range(3))
-        lse = kernels.row_statistics(q, k, v, None, Call(scale=0.5, offset=-1))["lse"]
+        lse = kernels.row_statistics(kernels.Operands(q, k, v, None, Call(scale=0.5, offset=-1)))["lse"]
         s = np.where(np.tril(np.ones((7, 7), bool), -1), q @ k.swapaxes(-1, -2) * 0.5, -np.inf)
         np.testing.assert_allclose(lse, np.logaddexp.reduce(s, axis=-1), rtol=1e-12)
 

@@ -57,7 +57,7 @@ def additive_attention(
     ((1, 5), (1, 3))
     """
     q, k, v, W_q, W_k, w = as_tensors(q, k, v, W_q, W_k, w)
-    q, k, v, bias, call = checked("additive_attention", q, k, v, mask, causal, 1.0, bias, dropout)
+    q, k, v, bias, call = checked("additive_attention", q, k, v, mask, causal, 1.0, bias, dropout, same_width=False)
     _check_weights(q, k, W_q, W_k, w)
     for name, x in (("q", q), ("k", k), ("v", v)):
         show(name, x)

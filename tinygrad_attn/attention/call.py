@@ -45,15 +45,21 @@ class Call:
 
 
 def checked(
-    name: str, q: Any, k: Any, v: Any, mask: Any, causal: Causal, scale: float | None, bias: Any, dropout: float = 0.0
+    name: str,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    causal: Causal,
+    scale: float | None,
+    bias: Any,
+    dropout: float = 0.0,
+    same_width: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Any, Call]:
-    """The arguments of the attention function `name`: q, k, v as tensors of fitting shapes, the bias, and the record."""
+    """The arguments of the attention function `name`: q, k, v as tensors of fitting shapes, the bias, and the record.
+    same_width: must q and k have one width, as a dot product needs?"""
     q, k, v = as_tensors(q, k, v)
-    shape = scores_shape(name, q, k, v)
-    call = Call(
-        scale_of(scale, q.shape[-1]),
-        causal_offset(causal, *shape[-2:]),
-        mask_of(mask, shape, q._data),
-        dropout_of(dropout, shape, q._data),
-    )
+    shape = scores_shape(name, q, k, v, same_width)
+    offset, mask = causal_offset(causal, *shape[-2:]), mask_of(mask, shape, q._data)
+    call = Call(scale_of(scale, q.shape[-1]), offset, mask, dropout_of(dropout, shape, q._data))
     return q, k, v, bias_of(bias, shape), call

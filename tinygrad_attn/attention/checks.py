@@ -22,30 +22,24 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     return tuple(x if x.dtype.kind == "f" else astype(x, "float32") for x in given)
 
 
-def scores_shape(name: str, q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
-    """(..., n_q, n_k), if each key has a value and the axes in front broadcast."""
+def scores_shape(name: str, q: Tensor, k: Tensor, v: Tensor, same_width: bool) -> tuple[int, ...]:
+    """(..., n_q, n_k), if the shapes fit: each key has a value, and the axes in front broadcast."""
+    lead, expected = q.shape[:-2], ""
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise _misfit(name, "q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v)", q, k, v)
-    if k.shape[-2] != v.shape[-2]:
-        raise _misfit(name, "k and v with the same number of keys n_k", q, k, v)
-    lead = q.shape[:-2]
-    if not lead == k.shape[:-2] == v.shape[:-2]:  # (asking NumPy costs 2 us of an 8 x 8 attention's 50)
+        expected = "q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v)"
+    elif k.shape[-2] != v.shape[-2]:
+        expected = "k and v with the same number of keys n_k"
+    elif same_width and q.shape[-1] != k.shape[-1]:
+        expected = "q and k with the same last length d_k"
+    elif not lead == k.shape[:-2] == v.shape[:-2]:  # (asking NumPy costs 2 us of an 8 x 8 attention's 50)
         try:
             np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
+            lead = np.broadcast_shapes(lead, k.shape[:-2])
         except ValueError:
-            raise _misfit(name, "batch and head axes that broadcast", q, k, v) from None
-        lead = np.broadcast_shapes(lead, k.shape[:-2])
+            expected = "batch and head axes that broadcast"
+    if expected:
+        raise ValueError(f"{name}: expected {expected}; got q {q.shape}, k {k.shape}, v {v.shape}")
     return (*lead, q.shape[-2], k.shape[-2])
-
-
-def same_width(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
-    """A dot product needs q and k of one width."""
-    if q.shape[-1] != k.shape[-1]:
-        raise _misfit(name, "q and k with the same last length d_k", q, k, v)
-
-
-def _misfit(name: str, expected: str, q: Tensor, k: Tensor, v: Tensor) -> ValueError:
-    return ValueError(f"{name}: expected {expected}; got q {q.shape}, k {k.shape}, v {v.shape}")
 
 
 def scale_of(scale: float | None, d_k: int) -> float:

@@ -24,7 +24,7 @@ from ..autodiff.ops.softmax import softmax
 from ..autodiff.tensor import Tensor
 from .absent import nan_guard, visible_mix, visible_scores
 from .call import Call, checked
-from .checks import float32, same_width
+from .checks import float32
 from .masks import Causal
 
 
@@ -57,10 +57,7 @@ def scaled_dot_product_attention(
     >>> out.shape, weights.shape
     ((1, 5), (1, 3))
     """
-    name = "scaled_dot_product_attention"
-    q, k, v, bias, call = checked(name, q, k, v, mask, causal, scale, bias, dropout)
-    same_width(name, q, k, v)
-    return attend(q, k, v, bias, call)
+    return attend(*checked("scaled_dot_product_attention", q, k, v, mask, causal, scale, bias, dropout))
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Any, call: Call) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,6 @@ from ..autodiff.graph import Traced
 from ..autodiff.mode import current, enable_grad, no_grad
 from ..autodiff.tensor import Tensor
 from .call import Call, checked
-from .checks import same_width
 from .explicit import attend
 from .fused_op import fused_attention as fused_attention_op
 from .masks import Causal
@@ -37,7 +36,6 @@ def fused_attention(
     (1, 5)
     """
     q, k, v, bias, call = checked("fused_attention", q, k, v, mask, causal, scale, bias, dropout)
-    same_width("fused_attention", q, k, v)
     out = fused_attention_op(q, k, v, bias, call)
     if current().watcher is not None:
         _fill_watched(out, q, k, v, bias, call)

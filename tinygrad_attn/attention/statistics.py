@@ -9,8 +9,7 @@ import numpy as np
 from ..autodiff.arrays import Array
 from ..autodiff.dtypes import constant, plain
 from . import kernels
-from .call import Call, checked
-from .checks import same_width
+from .call import checked
 from .masks import Causal
 
 
@@ -40,7 +39,7 @@ def row_statistics(
     >>> stats["largest"]
     array([0.125, 0.125], dtype=float32)
     """
-    return kernels.row_statistics(*_arrays("row_statistics", q, k, v, mask, causal, scale, bias, gradient))
+    return kernels.row_statistics(*_operands("row_statistics", q, k, v, mask, causal, scale, bias, gradient))
 
 
 def attention_block(
@@ -68,17 +67,17 @@ def attention_block(
     for name, part in (("rows", rows), ("columns", columns)):
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise TypeError(f"attention_block: expected {name} as a slice without a step, got {part!r}")
-    return kernels.block(*_arrays("attention_block", q, k, v, mask, causal, scale, bias, gradient), rows, columns)
+    return kernels.block(*_operands("attention_block", q, k, v, mask, causal, scale, bias, gradient), rows, columns)
 
 
-def _arrays(
+def _operands(
     name: str, q: Any, k: Any, v: Any, mask: Any, causal: Causal, scale: float | None, bias: Any, gradient: Any
-) -> tuple[Array, Array, Array, Array | None, Call, Array | None]:
-    """Checked, and as plain arrays: q, k, v, bias, call and dL/dout."""
+) -> tuple[kernels.Operands, Array | None]:
+    """The arguments, checked, as arrays, and dL/dout."""
     q, k, v, bias, call = checked(name, q, k, v, mask, causal, scale, bias)
-    same_width(name, q, k, v)
     bias, g = (None if x is None else constant(plain(x), q._data) for x in (bias, gradient))
-    expected = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], v.shape[-1])
+    x = kernels.Operands(q._data, k._data, v._data, bias, call)
+    expected = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), x.n_q, v.shape[-1])
     if g is not None and tuple(g.shape) != expected:
         raise ValueError(f"{name}: expected gradient = dL/dout of shape {expected}, got {tuple(g.shape)}")
-    return q._data, k._data, v._data, bias, call, g
+    return x, None if g is None else x.xp.broadcast_to(g.astype(x.dtype), (*x.lead, *expected[-2:]))

@@ -25,11 +25,11 @@ import numpy as np
 from ...autodiff.arrays import Array
 from ...autodiff.walk import sum_to
 from ..call import Call
-from . import blocked, plain
-from .operands import Operands
+from . import blocked, plain, tile
+from .operands import Operands, Tile
 from .rows import block, row_statistics, weight_statistics
 
-__all__ = ["backward", "block", "forward", "row_statistics", "weight_statistics"]
+__all__ = ["Operands", "backward", "block", "forward", "row_statistics", "weight_statistics"]
 
 Needs = tuple[bool, ...]  # which of dq, dk, dv, dbias are asked for
 
@@ -44,7 +44,7 @@ def forward(q: Array, k: Array, v: Array, bias: Any, call: Call) -> tuple[Array,
     if x.xp is not np or not x.size or x.may_hold_nan(x.q, x.k, x.v):
         out = plain.forward(x)
     else:
-        out, residual = (blocked.forward_whole if x.size <= blocked.ONE_TILE else blocked.forward)(x)
+        out, residual = tile.forward(Tile(x)) if x.size <= blocked.ONE_TILE else blocked.forward(x)
     if out.dtype != q.dtype:
         out = out.astype(np.result_type(*(a.dtype for a in (q, k, v, bias) if a is not None)), copy=False)
     # A float16 output is too coarse for g . out, from which the fast backward gets the mean of dL/dweights.

@@ -24,13 +24,9 @@ ONE_TILE = 1 << 16  # up to this many scores a second thread costs more than it 
 adding = threading.Lock()  # the bias may be shared by heads of different threads
 
 
-def forward_whole(x: Operands) -> tuple[Array, Array]:
-    """A small call in one tile, in as few array calls as can be: 7 for (1, 4, 8, 16), most of about 1 us."""
-    return tile.forward(Tile(x))
-
-
 def backward_whole(x: Operands, g: Array, out: Array, p: Array, needs: tuple[bool, ...]) -> list[Array | None]:
-    """dq, dk, dv, dbias from the saved weights p (..., n_k, n_q), in 10 array calls."""
+    """dq, dk, dv, dbias of a small call, which is one tile, from the saved weights p (..., n_k, n_q), in as few
+    array calls as can be: 10 for (1, 4, 8, 16), most of about 1 us."""
     t = Tile(x)
     dp = tile.centred_weight_gradient(t, g, out, 1.0 if needs[3] else x.scale)  # (..., n_k, n_q)
     ds = tile.score_gradient(t, p, dp)  # (..., n_k, n_q)
@@ -84,7 +80,7 @@ def forward(x: Operands) -> tuple[Array, Array]:
     def heads(index: Index) -> None:
         for rows, place in plan.rows:
             t, weights, lse = plan.tile(x, index, rows, residual, place)
-            target = out[index][..., rows, :]  # (..., r, d_v)
+            target = t.of_queries(out)  # (..., r, d_v)
             if t.c == 0:
                 target[...] = 0
                 continue
@@ -115,21 +111,21 @@ def backward(x: Operands, g: Array, out: Array, residual: Array, needs: tuple[bo
             t, p, lse = plan.tile(x, index, rows, residual, place)
             if t.c == 0:
                 if dq is not None:
-                    dq[index][..., rows, :] = 0
+                    t.of_queries(dq)[...] = 0
                 continue
             k_wide: Any
             k_wide, v_wide = (None, None) if wide is None else (a[..., : t.c, :] for a in wide)  # (..., c, d + 1)
             p = tile.weights_again(t, k_wide, lse) if p is None else p  # (..., c, r)
-            g_t, first = g[index][..., rows, :], rows.stop == x.n_q  # (..., r, d_v)
+            g_t, first = t.of_queries(g), rows.stop == x.n_q  # (..., r, d_v)
             room = scratch("gradient", p.shape, x.dtype)
-            dp = tile.centred_weight_gradient(t, g_t, out[index][..., rows, :], factor, v_wide, room)  # (..., c, r)
+            dp = tile.centred_weight_gradient(t, g_t, t.of_queries(out), factor, v_wide, room)  # (..., c, r)
             if dv is not None:
                 add_product(tile.drop(t, p), g_t, dv[index][..., : t.c, :], first)  # (..., c, d_v)
             ds = tile.score_gradient(t, p, dp)  # (..., c, r)
             if dk is not None:
                 add_product(ds, t.q, dk[index][..., : t.c, :], first)  # (..., c, d_k)
             if dq is not None:
-                np.matmul(ds.swapaxes(-1, -2), t.k, out=dq[index][..., rows, :])  # (..., r, d_k)
+                np.matmul(ds.swapaxes(-1, -2), t.k, out=t.of_queries(dq))  # (..., r, d_k)
             if dbias is not None:
                 target = t.of_scores(dbias)
                 share = sum_to(ds.swapaxes(-1, -2), target.shape)

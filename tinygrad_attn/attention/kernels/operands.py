@@ -62,14 +62,22 @@ class Tile:
     """The queries `rows` of the heads `index`, and all keys that they may see: the first c.  r = rows, c = keys."""
 
     def __init__(self, x: Operands, index: Index | None = None, rows: slice | None = None) -> None:
-        self.x, self.index = x, index  # index None: everything, with all its keys
-        if index is None or rows is None:
-            self.rows, self.c, self.q, self.k, self.v = slice(0, x.n_q), x.n_k, x.q, x.k, x.v
-            return
-        self.rows, self.c = rows, x.columns(rows)
-        self.q = part(x.q, index)[..., rows, :]  # (..., r, d_k)
-        self.k = part(x.k, index)[..., : self.c, :]  # (..., c, d_k)
-        self.v = part(x.v, index)[..., : self.c, :]  # (..., c, d_v)
+        self.x, self.index, self.q, self.k, self.v = x, index, x.q, x.k, x.v
+        self.rows, self.c = slice(0, x.n_q), x.n_k  # index None: everything, with all its keys
+        if index is not None and rows is not None:
+            self.rows, self.c = rows, x.columns(rows)
+            self.q = part(x.q, index)[..., rows, :]  # (..., r, d_k)
+            self.k, self.v = (part(a, index)[..., : self.c, :] for a in (x.k, x.v))  # (..., c, d_k) and (..., c, d_v)
+        # (..., r, c)  what dropout multiplies the weights with, or None
+        self.dropout = None if x.call.dropout is None else self._factors(x.call.dropout)
+
+    def _factors(self, dropout: Any) -> Array:
+        index = tuple([slice(0, n) for n in self.x.lead]) if self.index is None else self.index
+        return dropout(index, self.rows, slice(0, self.c)).astype(self.x.dtype, copy=False)
+
+    def of_queries(self, array: Array) -> Array:
+        """The tile's part of an array like q with every leading axis: (..., r, d)."""
+        return array[self.index][..., self.rows, :]
 
     def of_scores(self, array: Any) -> Any:
         """The tile's part of an array like the scores (or None); an axis of length 1 stands for all: (..., r | 1, c | 1)."""
@@ -85,17 +93,8 @@ class Tile:
     def visible(self) -> Any:
         """Which pairs may attend, (..., r, c), or None for all."""
         found = visible(self.of_scores(self.x.mask), self.x.offset, self.rows, self.c, self.x.xp)
-        if found is None:
-            return None
-        return self.x.xp.broadcast_to(found, (*found.shape[:-2], self.rows.stop - self.rows.start, self.c))
-
-    @cached_property
-    def dropout(self) -> Any:
-        """What dropout multiplies the weights with, (..., r, c), or None."""
-        if self.x.call.dropout is None:
-            return None
-        index = tuple([slice(0, n) for n in self.x.lead]) if self.index is None else self.index
-        return self.x.call.dropout(index, self.rows, slice(0, self.c)).astype(self.x.dtype, copy=False)
+        shape = (self.rows.stop - self.rows.start, self.c)
+        return None if found is None else self.x.xp.broadcast_to(found, (*found.shape[:-2], *shape))
 
     @property
     def first_row(self) -> int | None:

@@ -37,17 +37,12 @@ def scores(t: Tile) -> Array:
 
 
 def gradients(t: Tile, p: Array, g: Array) -> tuple[Array, Array]:
-    """dL/dweights and dL/dscores of a tile, both (..., r, c), from g = dL/dout (..., r, d_v).
-
-    p (dp - sum p dp) loses the winning entry of a saturated row: 1 - p rounds to 0.  Shifting a row
-    of dp by a constant changes nothing in exact arithmetic, so shift by its entry at the winner: what
-    is left of the sum is the others' share alone, and nothing cancels."""
-    xp = t.x.xp
+    """dL/dweights and dL/dscores of a tile, both (..., r, c), from g = dL/dout (..., r, d_v): a product and the rule
+    of softmax, in which nothing cancels where a row is saturated (ops/softmax.py)."""
     dp = g @ t.v.swapaxes(-1, -2) if t.visible is None else visible_scores(g, t.v, t.visible)  # (..., r, c)
     dp = dp if t.dropout is None else dp * t.dropout
-    share = p * (dp - xp.take_along_axis(dp, p.argmax(axis=-1)[..., None], axis=-1))  # (..., r, c)
-    ds = share - p * share.sum(axis=-1, keepdims=True)  # (..., r, c)
-    return dp, ds if t.visible is None else xp.where(t.visible, ds, ds.dtype.type(0))  # NaN stays off unseen keys
+    ds = softmax.op.rules[0](dp, p, -1)  # (..., r, c)
+    return dp, ds if t.visible is None else t.x.xp.where(t.visible, ds, ds.dtype.type(0))  # NaN stays off unseen keys
 
 
 def mix(a: Array, b: Array, visible: Array | None) -> Array:
@@ -62,7 +57,7 @@ def forward(x: Operands) -> Array:
     out = x.xp.zeros((*x.lead, x.n_q, x.v.shape[-1]), x.dtype)
     for t in tiles(x):
         p = softmax(scores(t), -1)  # (..., r, c)
-        out[t.index][..., t.rows, :] = mix(p if t.dropout is None else p * t.dropout, t.v, t.visible if nan else None)
+        t.of_queries(out)[...] = mix(p if t.dropout is None else p * t.dropout, t.v, t.visible if nan else None)
     return out
 
 
@@ -73,12 +68,12 @@ def backward(x: Operands, g: Array, needs: tuple[bool, ...]) -> list[Any]:
     dq, dk, dv = (x.xp.zeros(x.lead + a.shape[-2:], x.dtype) for a in (x.q, x.k, x.v))
     dbias = x.xp.zeros(x.bias.shape, x.dtype) if needs[3] else None
     for t in tiles(x):
-        p, g_t = softmax(scores(t), -1), g[t.index][..., t.rows, :]  # (..., r, c) and (..., r, d_v)
+        p, g_t = softmax(scores(t), -1), t.of_queries(g)  # (..., r, c) and (..., r, d_v)
         ds = gradients(t, p, g_t)[1]  # (..., r, c)
         visible = t.visible if nan else None
         across = None if visible is None else visible.swapaxes(-1, -2)  # (..., c, r)
         dropped = p if t.dropout is None else p * t.dropout  # (..., r, c)
-        dq[t.index][..., t.rows, :] = mix(ds, t.k, visible) * x.scale  # (..., r, d_k)
+        t.of_queries(dq)[...] = mix(ds, t.k, visible) * x.scale  # (..., r, d_k)
         dk[t.index][..., : t.c, :] += mix(ds.swapaxes(-1, -2), t.q, across) * x.scale  # (..., c, d_k)
         dv[t.index][..., : t.c, :] += mix(dropped.swapaxes(-1, -2), g_t, across)  # (..., c, d_v)
         if dbias is not None:

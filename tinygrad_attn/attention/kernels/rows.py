@@ -6,17 +6,13 @@ import numpy as np
 
 from ...autodiff.arrays import Array, module_of
 from ...autodiff.ops.softmax import softmax
-from ..call import Call
-from .operands import Operands, Tile
+from .operands import Operands
 from .plain import gradients, scores, tiles
 
 
 @np.errstate(invalid="ignore")
-def row_statistics(
-    q: Array, k: Array, v: Array, bias: Array | None, call: Call, g: Array | None = None
-) -> dict[str, Array]:
-    """lse, entropy, largest, others and, with g = dL/dout given, grad_norm: see attention/statistics.py."""
-    x = Operands(q, k, v, bias, call)
+def row_statistics(x: Operands, g: Array | None = None) -> dict[str, Array]:
+    """lse, entropy, largest, others and, with g = dL/dout (..., n_q, d_v), grad_norm: see attention/statistics.py."""
     names = ["lse", "entropy", "largest", "others"] + ([] if g is None else ["grad_norm"])
     found = {name: x.xp.zeros((*x.lead, x.n_q), x.dtype) for name in names}
     found["lse"] -= np.inf
@@ -28,7 +24,7 @@ def row_statistics(
             x.xp.where(here["largest"] == 0, 1, here["largest"])
         )  # p_max = 1 / total
         if g is not None:
-            ds = _gradients(t, p, g)[1]  # (..., r, c)
+            ds = gradients(t, p, t.of_queries(g))[1]  # (..., r, c)
             peak = x.xp.abs(ds).max(axis=-1)  # (..., r)  squares of what is below 1e-19 would vanish
             ratio = ds / x.xp.where(peak == 0, 1, peak)[..., None]  # (..., r, c)
             here["grad_norm"] = peak * x.xp.sqrt((ratio * ratio).sum(axis=-1))
@@ -54,26 +50,18 @@ def weight_statistics(p: Array) -> dict[str, Array]:
 
 
 @np.errstate(invalid="ignore")
-def block(
-    q: Array, k: Array, v: Array, bias: Array | None, call: Call, g: Array | None, rows: slice, columns: slice
-) -> dict[str, Array]:
+def block(x: Operands, g: Array | None, rows: slice, columns: slice) -> dict[str, Array]:
     """The asked block, each (..., r, c): ``weights`` before dropout, and with g = dL/dout ``weights_grad`` and
     ``scores_grad``, the gradient at what the softmax receives.  Masked entries are 0 in all three."""
-    x = Operands(q, k, v, bias, call)
     rows, columns = (slice(*part.indices(n)[:2]) for part, n in ((rows, x.n_q), (columns, x.n_k)))
     shape = (*x.lead, max(rows.stop - rows.start, 0), max(columns.stop - columns.start, 0))
     names = ["weights"] + ([] if g is None else ["weights_grad", "scores_grad"])
     found = {name: x.xp.zeros(shape, x.dtype) for name in names}
     for t in tiles(x, rows) if 0 not in shape else ():
         p = softmax(scores(t), -1)  # (..., r, c)
-        here = (p,) if g is None else (p, *_gradients(t, p, g))
+        here = (p,) if g is None else (p, *gradients(t, p, t.of_queries(g)))
         place = slice(t.rows.start - rows.start, t.rows.stop - rows.start)
         for name, value in zip(names, here):
             asked = value[..., columns]  # (..., r, <= c)  beyond t.c all keys are hidden
             found[name][t.index][..., place, : asked.shape[-1]] = asked
     return found
-
-
-def _gradients(t: Tile, p: Array, g: Array) -> tuple[Array, Array]:
-    g = t.x.xp.broadcast_to(g.astype(p.dtype, copy=False), (*t.x.lead, *g.shape[-2:]))
-    return gradients(t, p, g[t.index][..., t.rows, :])
