@@ -28,7 +28,6 @@ ENGINE = ["arrays", "blas", "origin", "switch", "mode", "random", "graph", "erro
 
 # what is left of an older order: the list shrinks, and a name that is no longer needed fails the test
 LONG = {
-    "attention/kernels/blocked.py backward",
     "lab/asymmetry.py asymmetry_of_scores",
     "lab/concatenated.py concatenated_and_separate",
     "lab/cost.py cost_of_length",
@@ -43,7 +42,7 @@ LONG = {
     "lab/variance.py score_variance",
     "lab/where_to_look.py agreement_over_seeds",
 }
-WIDE = {"attention", "autodiff", "lab", "nn", "probe", "tasks", "train"}  # rooms
+WIDE = {"autodiff", "lab", "nn", "probe", "tasks", "train"}  # rooms
 DEEP: set[str] = set()
 UP = {
     "autodiff/tensor.py -> show/matrix.py",

@@ -55,8 +55,8 @@ def attention_block(
     scale: float | None = None,
     bias: Any = None,
 ) -> dict[str, Array]:
-    """The block of queries `rows` and keys `columns` (slices): ``weights`` (..., r, c), and given gradient = dL/dout also
-    ``weights_grad`` = dL/dweights and ``scores_grad`` = dL/dscores.  Invisible entries are 0.
+    """The block of queries `rows` and keys `columns` (slices): ``weights`` (..., r, c), and given gradient = dL/dout
+    also ``weights_grad`` = dL/dweights and ``scores_grad`` = dL/dscores.  Invisible entries are 0.
 
     >>> import tinygrad_attn as ta
     >>> q = ta.zeros((1000, 4))

@@ -10,7 +10,7 @@ x (B, n, d_model)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from .init import GPT_SIGMA, gaussian
 from .layers import Seed, source
 from .module import Module
 
-_TIES = {None: (), "qk": ("W_K",), "kv": ("W_V",), "qkv": ("W_K", "W_V")}
+Tie = Literal["qk", "kv", "qkv"]
+Form = Literal["fused", "explicit"]
 
 
 class MultiHeadAttention(Module):
@@ -57,43 +58,31 @@ class MultiHeadAttention(Module):
         n_kv_heads: int | None = None,
         causal: Causal = False,
         scale: float | None = None,
-        tie: str | None = None,
+        tie: Tie | None = None,
         packed: bool = False,
         bias: bool = False,
         dropout: float = 0.0,
         sigma: float = GPT_SIGMA,
-        attention: str = "fused",
+        attention: Form = "fused",
     ) -> None:
-        if n_heads < 1 or (d_model % n_heads and (d_k is None or d_v is None)):
-            raise ValueError(f"n_heads must divide d_model, got {d_model = } and {n_heads = }; or give d_k and d_v")
         self.d_model, self.n_heads = d_model, n_heads
         self.n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
-            raise ValueError(f"n_kv_heads must divide n_heads, got {n_kv_heads} and {n_heads}")
-        self.d_k = d_model // n_heads if d_k is None else d_k
-        self.d_v = d_model // n_heads if d_v is None else d_v
-        if min(d_model, self.d_k, self.d_v) < 1 or not 0.0 <= dropout <= 1.0:
-            sizes = f"d_model = {d_model}, d_k = {self.d_k}, d_v = {self.d_v}, dropout = {dropout}"
-            raise ValueError(f"MultiHeadAttention: expected positive widths and a dropout from 0 to 1, got {sizes}")
-        self.causal, self.scale, self.tie, self.packed, self.dropout = causal, scale, tie, packed, dropout
-        if tie not in _TIES:
-            raise ValueError(f'tie: expected None, "qk", "kv" or "qkv", got {tie!r}')
-        if tie is not None and packed:
-            raise ValueError("tie and packed exclude each other: a packed W_QKV has three separate parts")
-        if (tie in ("qk", "qkv") and self.n_kv_heads != n_heads) or (tie in ("kv", "qkv") and self.d_k != self.d_v):
-            raise ValueError(f'tie={tie!r} needs equal widths: "qk" as many kv heads as heads, "kv" d_k = d_v')
-        if attention not in ("fused", "explicit"):
-            raise ValueError(f'attention: expected "fused" or "explicit", got {attention!r}')
-        self.attention = attention
+        self.d_k, self.d_v = (d_model // max(n_heads, 1) if width is None else width for width in (d_k, d_v))
+        self.causal, self.scale, self.tie, self.packed = causal, scale, tie, packed
+        self.dropout, self.attention = dropout, attention
+        if n_heads < 1 or (d_model % n_heads and None in (d_k, d_v)):
+            raise ValueError(f"n_heads must divide d_model, got {d_model = } and {n_heads = }; or give d_k and d_v")
+        qk, kv = tie in ("qk", "qkv"), tie in ("kv", "qkv")
+        self._check_settings(qk, kv)
         rng = source(seed)
         widths = (n_heads * self.d_k, self.n_kv_heads * self.d_k, self.n_kv_heads * self.d_v)
-        drawn = [gaussian(rng, (d_model, width), sigma) for width in widths]
+        W_Q, W_K, W_V = (gaussian(rng, (d_model, width), sigma) for width in widths)
         if packed:
-            self.W_QKV = Tensor(np.concatenate([W.numpy() for W in drawn], axis=1), requires_grad=True)
+            self.W_QKV = Tensor(np.concatenate([W.numpy() for W in (W_Q, W_K, W_V)], axis=1), requires_grad=True)
         else:
-            self.W_Q = drawn[0]
-            self.W_K = self.W_Q if "W_K" in _TIES[tie] else drawn[1]
-            self.W_V = self.W_K if "W_V" in _TIES[tie] else drawn[2]
+            self.W_Q = W_Q
+            self.W_K = W_Q if qk else W_K
+            self.W_V = self.W_K if kv else W_V
         self.W_O = gaussian(rng, (n_heads * self.d_v, d_model), sigma)
         self.b_QKV = zeros(sum(widths), requires_grad=True) if bias else None
         self.b_O = zeros(d_model, requires_grad=True) if bias else None
@@ -123,23 +112,38 @@ class MultiHeadAttention(Module):
             causal = "bottom-right" if causal else False
         if self.n_kv_heads != self.n_heads:
             k, v = self._repeated(k), self._repeated(v)  #            (..., n_heads, n_k, d)
-        mix, weights = self._attend(
-            q, k, v, self._mask(mask, x), causal, self.scale if scale is None else scale, return_weights
-        )
+        scale, rate = self.scale if scale is None else scale, self.dropout if self.training else 0.0
+        mask, weights = self._mask(mask, x), None
+        if self.attention == "fused" and not return_weights:
+            mix = fused_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate)  # (..., n_heads, n, d_v)
+        else:  # and weights (..., n_heads, n, n_k)
+            mix, weights = scaled_dot_product_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate)
         n = x.shape[-2]
         beside = reshape(swapaxes(mix, -3, -2), (*x.shape[:-2], n, self.n_heads * self.d_v))
         out = beside @ self.W_O  #                                    (..., n, n_heads d_v) @ (n_heads d_v, d_model)
         out = (out if self.b_O is None else out + self.b_O).named("out")
         return (out, weights) if return_weights else out
 
-    def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Any, causal: Causal, scale: float | None, return_weights: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        """mix (..., n_heads, n, d_v), and the weights (..., n_heads, n, n_k) where they are made."""
-        rate = self.dropout if self.training else 0.0
-        if self.attention == "fused" and not return_weights:
-            return fused_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate), None
-        return scaled_dot_product_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate)
+    def _check_settings(self, qk: bool, kv: bool) -> None:
+        """qk, kv: does `tie` make one matrix of W_Q and W_K, of W_K and W_V?"""
+        heads, kv_heads, widths = self.n_heads, self.n_kv_heads, (self.d_model, self.d_k, self.d_v)
+        wrong = ""
+        if kv_heads < 1 or heads % kv_heads:
+            wrong = f"n_kv_heads must divide n_heads, got {kv_heads} and {heads}"
+        elif min(widths) < 1 or not 0.0 <= self.dropout <= 1.0:
+            wrong = (
+                f"expected positive widths (d_model, d_k, d_v) and a dropout from 0 to 1, got {widths}, {self.dropout}"
+            )
+        elif self.tie is not None and not (qk or kv):
+            wrong = f'tie: expected None, "qk", "kv" or "qkv", got {self.tie!r}'
+        elif self.tie is not None and self.packed:
+            wrong = "tie and packed exclude each other: a packed W_QKV has three separate parts"
+        elif (qk and kv_heads != heads) or (kv and self.d_k != self.d_v):
+            wrong = f'tie={self.tie!r} needs equal widths: "qk" as many kv heads as heads, "kv" d_k = d_v'
+        elif self.attention not in ("fused", "explicit"):
+            wrong = f'attention: expected "fused" or "explicit", got {self.attention!r}'
+        if wrong:
+            raise ValueError(f"MultiHeadAttention: {wrong}")
 
     def _check(self, x: Tensor, context: Tensor | None, cache: KVCache | None) -> None:
         for name, value in (("x", x), ("context", context)):

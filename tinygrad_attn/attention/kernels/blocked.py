@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -40,13 +40,6 @@ def backward_whole(x: Operands, g: Array, out: Array, p: Array, needs: tuple[boo
     return [dq, dk, dv, sum_to(across, x.bias.shape)]
 
 
-class RowTile(NamedTuple):
-    """Query rows that come together."""
-
-    rows: slice
-    place: slice  # where their weights are saved, one tile after the other: contiguous, hidden keys left out
-
-
 class Plan:
     """How a call too large for one tile is cut.  Forward and backward cut alike."""
 
@@ -55,9 +48,10 @@ class Plan:
         step = x.n_q if per_head <= TILE else max(TILE // x.n_k, FEWEST_ROWS)
         if x.offset is not None:
             step = min(step, max(CAUSAL_ROWS, x.n_q // CAUSAL_TILES))
-        self.rows = []
+        # Rows that come together, and where their weights are saved: one tile after the other, without hidden keys.
+        self.rows: list[tuple[slice, slice]] = []
         for rows in row_tiles(slice(0, x.n_q), step):
-            self.rows.append(RowTile(rows, slice(saved, saved := saved + x.columns(rows) * (rows.stop - rows.start))))
+            self.rows.append((rows, slice(saved, saved := saved + x.columns(rows) * (rows.stop - rows.start))))
         together = min(TILE // per_head, -(-(x.size // per_head) // 2))  # at least two tiles: one for each thread
         self.heads = head_tiles(x.lead, together)
         self.short = x.size <= SHORT

@@ -80,7 +80,7 @@ class Tile:
         return array[self.index][..., self.rows, :]
 
     def of_scores(self, array: Any) -> Any:
-        """The tile's part of an array like the scores (or None); an axis of length 1 stands for all: (..., r | 1, c | 1)."""
+        """The tile's part of an array like the scores, or None: (..., r | 1, c | 1), where 1 stands for all."""
         if array is None:
             return None
         return part(array, self.index)[..., slice(None) if array.shape[-2] == 1 else self.rows, : self.c]

@@ -20,22 +20,17 @@ import numpy as np
 
 from ...autodiff.blas import blas_threads
 
-
-class _Warm(threading.local):
-    def __init__(self) -> None:
-        self.buffers: dict[tuple[str, Any], np.ndarray] = {}
-
-
-_warm = _Warm()
+_warm = threading.local()
 _splitting = threading.Lock()
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An uninitialised array that this thread reuses under `name`: fresh megabytes cost page faults on every call."""
+    buffers: dict[tuple[str, Any], np.ndarray] = _warm.__dict__.setdefault("buffers", {})
     key, size = (name, dtype), math.prod(shape)
-    buffer = _warm.buffers.get(key)
+    buffer = buffers.get(key)
     if buffer is None or buffer.size < size:
-        buffer = _warm.buffers[key] = np.empty(size, dtype)
+        buffer = buffers[key] = np.empty(size, dtype)
     return buffer[:size].reshape(shape)
 
 

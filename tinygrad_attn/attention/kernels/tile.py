@@ -126,7 +126,7 @@ def score_gradient(t: Tile, p: Array, dp: Array) -> Array:
 
 
 def with_column(name: str, x: Array, factor: float, column: Any) -> Array:
-    """[x * factor, column] (..., n, d + 1): the product itself then adds ``column``, which saves a pass over the tile."""
+    """[x * factor, column] (..., n, d + 1): the product itself then adds ``column``: a pass over the tile less."""
     wide = scratch(name, (*x.shape[:-1], x.shape[-1] + 1), x.dtype)  # (..., n, d + 1)
     np.multiply(x, factor, out=wide[..., :-1])  # (..., n, d)
     wide[..., -1] = column  # (..., n)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...attention.call import Call
 from ...attention.fused_op import fused_attention
-from ...attention.kernels import block
+from ...attention.kernels import Operands, block
 from ...attention.masks import visible
 from ...autodiff.arrays import to_host
 from ...autodiff.graph import Node
@@ -127,10 +127,11 @@ def _fused(e: Evidence, node: Node) -> FoundAttention:
 def _blocks(saved: dict[str, Any], call: Call, shape: tuple[int, ...]) -> Blocks:
     """The weights of a fused node, made again in float64 from what it saved."""
     q, k, v = (saved[name].astype(np.float64) for name in ("q", "k", "v"))
+    operands = Operands(q, k, v, saved["bias"], call)
     step = max(1, _BLOCK * shape[-2] // max(1, math.prod(shape)))
     for start in range(0, shape[-2], step):
         rows = slice(start, min(start + step, shape[-2]))
-        weights = block(q, k, v, saved["bias"], call, None, rows, slice(None))["weights"]
+        weights = block(operands, None, rows, slice(None))["weights"]
         mask = None if call.mask is None else np.broadcast_to(to_host(call.mask), shape)[..., rows, :]
         yield to_host(weights), visible(mask, call.offset, rows, shape[-1], np)
 
