@@ -9,13 +9,13 @@ from collections import Counter
 
 from sources import code_lines, room, sources
 
-BUDGET = {"framework": 8479, "applications": 4139}
+BUDGET = {"framework": 8499, "applications": 4138}
 APPLICATIONS = {"lab", "pages", "sweep", "cli", "site", "lessons"}
 # fmt: off
 ROOMS = {  # the sizes at the last change of a budget
-    "root": 118, "autodiff": 2592, "attention": 1034, "nn": 675, "optim": 211, "files": 211, "show": 394,
-    "tasks": 288, "probe": 2156, "train": 800,
-    "lab": 2149, "pages": 786, "sweep": 376, "cli": 828,
+    "root": 118, "autodiff": 2610, "attention": 1034, "nn": 675, "optim": 211, "files": 211, "show": 395,
+    "tasks": 288, "probe": 2157, "train": 800,
+    "lab": 2148, "pages": 786, "sweep": 376, "cli": 828,
 }
 # fmt: on
 
