@@ -23,6 +23,59 @@ if TYPE_CHECKING:
 Axis = int | tuple[int, ...] | None
 
 
+Method = Callable[
+    ..., Any
+]  # an operation itself is the method: one Python call less (0.1 us), and its help is the operation's
+
+
+def _reflected(operation: Method) -> Method:
+    """``2 * x``: the operation with its arguments exchanged."""
+    return lambda self, other: operation(other, self)
+
+
+def _in_place(operation: Method, sign: str) -> Method:
+    """``w -= lr * w.grad``: new values for this very tensor under no_grad; elsewhere ``x += y`` just means
+    ``x = x + y``, a new tensor; a leaf that requires a gradient refuses that."""
+
+    def update(self: Any, other: Any) -> Any:
+        if current().recording:
+            if self._node is not None and self._node.op is LEAF:
+                raise RuntimeError(
+                    f"x {sign}= ... would replace a leaf by a computed tensor; write it inside ta.no_grad() to update "
+                    f"the values, or y = x {sign} ... for a new tensor"
+                )
+            return operation(self, other)
+        values = operation(self, other)._data
+        if values.shape != self._data.shape:
+            raise ValueError(f"x {sign}= ...: expected a result of shape {self._data.shape}, got {values.shape}")
+        if values.dtype.kind == "f" and self._data.dtype.kind != "f":
+            raise TypeError(f"x {sign}= ...: {self._data.dtype} cannot hold the result; write x = x {sign} ...")
+        self._replace(values.astype(self._data.dtype, copy=False))
+        return self
+
+    return update
+
+
+def _compared(sign: str, compare: Method) -> Method:
+    """``x > 0`` as a plain boolean array."""
+
+    def comparison(x: Traced, y: Any) -> Array:
+        y = plain(y)
+        try:
+            return compare(x._data, y if type(y) is type(x._data) else constant(y, x._data))
+        except (TypeError, ValueError) as error:
+            raise failure(sign, ("x", "y"), (x._data, y), error) from None
+
+    return comparison
+
+
+def _is_numeric(other: Any) -> bool:
+    return isinstance(other, (bool, int, float, list, tuple)) or hasattr(other, "dtype")
+
+
+_EQUAL, _UNEQUAL = _compared("==", operator.eq), _compared("!=", operator.ne)
+
+
 class Operators(Traced):
     """Base of Tensor.  Comparisons give plain boolean arrays: they have no gradient."""
 
@@ -34,104 +87,52 @@ class Operators(Traced):
 
     # ------------------------------------------------------------------------ arithmetic
 
-    __add__: Callable[..., Any] = elementwise.add  # the operations themselves: one Python call less (0.1 us)
-    __sub__: Callable[..., Any] = elementwise.sub
-    __mul__: Callable[..., Any] = elementwise.mul
-    __truediv__: Callable[..., Any] = elementwise.div
-    __pow__: Callable[..., Any] = elementwise.pow
-    __matmul__: Callable[..., Any] = matmul.matmul
+    __add__: Method = elementwise.add  # the operations themselves: one Python call less (0.1 us)
+    __sub__: Method = elementwise.sub
+    __mul__: Method = elementwise.mul
+    __truediv__: Method = elementwise.div
+    __pow__: Method = elementwise.pow
+    __matmul__: Method = matmul.matmul
 
-    def __radd__(self, other: Any) -> Tensor:
-        return elementwise.add(other, self)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return elementwise.sub(other, self)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return elementwise.mul(other, self)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return elementwise.div(other, self)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return elementwise.pow(other, self)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return matmul.matmul(other, self)
-
-    def __neg__(self) -> Tensor:
-        return elementwise.neg(self)
+    __radd__ = _reflected(elementwise.add)
+    __rsub__ = _reflected(elementwise.sub)
+    __rmul__ = _reflected(elementwise.mul)
+    __rtruediv__ = _reflected(elementwise.div)
+    __rpow__ = _reflected(elementwise.pow)
+    __rmatmul__ = _reflected(matmul.matmul)
+    __neg__: Method = elementwise.neg
+    __abs__: Method = elementwise.abs
 
     def __pos__(self) -> Tensor:
         return self  # type: ignore[return-value]
 
-    def __abs__(self) -> Tensor:
-        return elementwise.abs(self)
-
     # ------------------------------------------------------------------------ in place, under no_grad only
 
-    def __iadd__(self, other: Any) -> Tensor:  # type: ignore[misc]
-        return self._in_place(elementwise.add, "+", other)
-
-    def __isub__(self, other: Any) -> Tensor:  # type: ignore[misc]
-        return self._in_place(elementwise.sub, "-", other)
-
-    def __imul__(self, other: Any) -> Tensor:  # type: ignore[misc]
-        return self._in_place(elementwise.mul, "*", other)
-
-    def __itruediv__(self, other: Any) -> Tensor:  # type: ignore[misc]
-        return self._in_place(elementwise.div, "/", other)
-
-    def __ipow__(self, other: Any) -> Tensor:  # type: ignore[misc]
-        return self._in_place(elementwise.pow, "**", other)
-
-    def __imatmul__(self, other: Any) -> Tensor:  # type: ignore[misc]
-        return self._in_place(matmul.matmul, "@", other)
-
-    def _in_place(self, operation: Any, sign: str, other: Any) -> Tensor:
-        """New values for this very tensor under no_grad (``w -= lr * w.grad``); elsewhere ``x += y``
-        just means ``x = x + y``, a new tensor; a leaf that wants gradients refuses that."""
-        node = self._node
-        if current().recording and node is not None and node.op is LEAF:
-            raise RuntimeError(
-                f"x {sign}= ... would replace a leaf by a computed tensor; write it inside ta.no_grad() to update "
-                f"the values, or y = x {sign} ... for a new tensor"
-            )
-        if current().recording:
-            return operation(self, other)
-        values = operation(self, other)._data
-        if values.shape != self._data.shape:
-            raise ValueError(f"x {sign}= ...: expected a result of shape {self._data.shape}, got {values.shape}")
-        if values.dtype.kind == "f" and self._data.dtype.kind != "f":
-            raise TypeError(f"x {sign}= ...: {self._data.dtype} cannot hold the result; write x = x {sign} ...")
-        self._replace(values.astype(self._data.dtype, copy=False))  # type: ignore[attr-defined]
-        return self  # type: ignore[return-value]
+    __iadd__ = _in_place(elementwise.add, "+")
+    __isub__ = _in_place(elementwise.sub, "-")
+    __imul__ = _in_place(elementwise.mul, "*")
+    __itruediv__ = _in_place(elementwise.div, "/")
+    __ipow__ = _in_place(elementwise.pow, "**")
+    __imatmul__ = _in_place(matmul.matmul, "@")
 
     # ------------------------------------------------------------------------ comparisons
 
-    def __lt__(self, other: Any) -> Array:
-        return _compared("<", operator.lt, self, other)
-
-    def __le__(self, other: Any) -> Array:
-        return _compared("<=", operator.le, self, other)
-
-    def __gt__(self, other: Any) -> Array:
-        return _compared(">", operator.gt, self, other)
-
-    def __ge__(self, other: Any) -> Array:
-        return _compared(">=", operator.ge, self, other)
+    __lt__ = _compared("<", operator.lt)
+    __le__ = _compared("<=", operator.le)
+    __gt__ = _compared(">", operator.gt)
+    __ge__ = _compared(">=", operator.ge)
 
     def __eq__(self, other: Any) -> Any:
         """With an array or a number: elementwise.  Between two Tensors: identity, so that ``x in tensors``
         means what it says; compare values as ``x == y.data``."""
         if isinstance(other, Traced) or not _is_numeric(other):
             return self is other
-        return _compared("==", operator.eq, self, other)
+        return _EQUAL(self, other)
 
     def __ne__(self, other: Any) -> Any:
         if isinstance(other, Traced) or not _is_numeric(other):
             return self is not other
-        return _compared("!=", operator.ne, self, other)
+        return _UNEQUAL(self, other)
 
     # ------------------------------------------------------------------------ indexing and iteration
 
@@ -200,32 +201,15 @@ class Operators(Traced):
 
     # ------------------------------------------------------------------------ reductions
 
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return reduce.sum(self, axis, keepdims)
-
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return reduce.mean(self, axis, keepdims)
-
-    def var(self, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
-        return reduce.var(self, axis, keepdims, ddof)
-
-    def std(self, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> Tensor:
-        return reduce.std(self, axis, keepdims, ddof)
-
-    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return reduce.max(self, axis, keepdims)
-
-    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return reduce.min(self, axis, keepdims)
-
-    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        return reduce.prod(self, axis, keepdims)
-
-    def cumsum(self, axis: int = -1) -> Tensor:
-        return reduce.cumsum(self, axis)
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Array:
-        return reduce.argmax(self, axis, keepdims)
+    sum: Method = reduce.sum
+    mean: Method = reduce.mean
+    var: Method = reduce.var
+    std: Method = reduce.std
+    max: Method = reduce.max
+    min: Method = reduce.min
+    prod: Method = reduce.prod
+    cumsum: Method = reduce.cumsum
+    argmax: Method = reduce.argmax
 
     # ------------------------------------------------------------------------ shape
 
@@ -236,11 +220,8 @@ class Operators(Traced):
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
         return shape.transpose(self, order)
 
-    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        return shape.swapaxes(self, axis1, axis2)
-
-    def squeeze(self, axis: Axis = None) -> Tensor:
-        return shape.squeeze(self, axis)
+    swapaxes: Method = shape.swapaxes
+    squeeze: Method = shape.squeeze
 
     @property
     def T(self) -> Tensor:
@@ -258,29 +239,8 @@ class Operators(Traced):
 
     # ------------------------------------------------------------------------ functions of one argument
 
-    def exp(self) -> Tensor:
-        return elementwise.exp(self)
-
-    def log(self) -> Tensor:
-        return elementwise.log(self)
-
-    def sqrt(self) -> Tensor:
-        return elementwise.sqrt(self)
-
-    def abs(self) -> Tensor:
-        return elementwise.abs(self)
-
-    def clip(self, low: float | None = None, high: float | None = None) -> Tensor:
-        return choice.clip(self, low, high)
-
-
-def _is_numeric(other: Any) -> bool:
-    return isinstance(other, (bool, int, float, list, tuple)) or hasattr(other, "dtype")
-
-
-def _compared(sign: str, compare: Any, x: Traced, y: Any) -> Array:
-    y = plain(y)
-    try:
-        return compare(x._data, y if type(y) is type(x._data) else constant(y, x._data))
-    except (TypeError, ValueError) as error:
-        raise failure(sign, ("x", "y"), (x._data, y), error) from None
+    exp: Method = elementwise.exp
+    log: Method = elementwise.log
+    sqrt: Method = elementwise.sqrt
+    abs: Method = elementwise.abs
+    clip: Method = choice.clip
