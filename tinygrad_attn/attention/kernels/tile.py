@@ -40,7 +40,8 @@ def add_mask(t: Tile, s: Array) -> None:
     """-inf for what a query may not see, added to s (..., c, r): a fifth of a masked copy's time."""
     if t.x.offset is not None:
         r, first = t.rows.stop - t.rows.start, t.rows.start + t.x.offset
-        clear = min(max(first + 1, 0), t.c) if s.size > TINY else 0  # these keys are visible to every row of the tile
+        # So many keys are visible to every row of the tile; in a small call one addition over all is quicker.
+        clear = 0 if t.index is None else min(max(first + 1, 0), t.c)
         if clear < t.c:
             below = s[..., clear:, :] if clear else s
             below += triangle(r, t.c - clear, clear - first, t.x.dtype.char)  # (c - clear, r)
