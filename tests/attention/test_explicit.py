@@ -48,9 +48,9 @@ UNSCALED = {
 @pytest.mark.parametrize("d_k", UNSCALED)
 @pytest.mark.parametrize("scaled", [False, True])
 def test_saturation_shows_in_the_score_gradient(d_k, scaled):
-    """n = 16 keys, q, k, v ~ N(0, 1), d_v = 16, upstream gradient N(0, 1) / sqrt(d_v); 4,000 rows."""
+    """n = 16 keys, q, k, v ~ N(0, 1), d_v = 16, upstream gradient N(0, 1) / sqrt(d_v); 2,000 rows."""
     draws = np.random.default_rng(d_k)
-    q, k, v, g = (draws.standard_normal(s) for s in ((4000, 1, d_k), (4000, 16, d_k), (4000, 16, 16), (4000, 1, 16)))
+    q, k, v, g = (draws.standard_normal(s) for s in ((2000, 1, d_k), (2000, 16, d_k), (2000, 16, 16), (2000, 1, 16)))
     seen = {}
     with watching(lambda name, x: seen.update({name: x})):
         out, weights = ta.scaled_dot_product_attention(leaf(q), k, v, scale=None if scaled else 1.0)

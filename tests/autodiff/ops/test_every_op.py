@@ -64,8 +64,12 @@ def test_gradient_and_gradient_of_gradient(row: Row) -> None:
 
 
 @every_row
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-6), (np.float16, 1e-2)])
-def test_dtype_stays(row: Row, dtype: Any, tolerance: float) -> None:
+def test_dtype_stays(row: Row) -> None:
+    for dtype, tolerance in ((np.float32, 2e-6), (np.float16, 1e-2)):
+        stays(row, dtype, tolerance)
+
+
+def stays(row: Row, dtype: Any, tolerance: float) -> None:
     rounded = [a.astype(dtype).astype(np.float64) if a.dtype.kind == "f" else a for a in drawn(row)]
     narrow, wide = tensors(rounded, dtype), tensors(rounded)
     outs, right = listed(row(*narrow)), listed(row(*wide))
@@ -119,18 +123,17 @@ def transposed(a: np.ndarray) -> ta.Tensor:
 
 
 @every_row
-@pytest.mark.parametrize("laid_out", [strided, transposed])
-def test_non_contiguous_inputs_and_gradients(row: Row, laid_out: Any) -> None:
+def test_non_contiguous_inputs_and_gradients(row: Row) -> None:
     arrays = drawn(row)
     plain = tensors(arrays)
     right = gradients(listed(row(*plain)), plain)
-    given = [laid_out(a).retain_grad() if a.dtype.kind == "f" else a for a in arrays]
-    outs = listed(row(*given))
-    for out in outs:
-        if out.requires_grad:
-            (out.T * weights(out).T).sum().backward(retain_graph=True)  # arrives transposed
-    for x, expected in zip((t for t in given if isinstance(t, ta.Tensor)), right):
-        close(x.grad.numpy(), expected, 1e-12)
+    for laid_out in (strided, transposed):
+        given = [laid_out(a).retain_grad() if a.dtype.kind == "f" else a for a in arrays]
+        for out in listed(row(*given)):
+            if out.requires_grad:
+                (out.T * weights(out).T).sum().backward(retain_graph=True)  # arrives transposed
+        for x, expected in zip((t for t in given if isinstance(t, ta.Tensor)), right):
+            close(x.grad.numpy(), expected, 1e-12)
 
 
 @every_row
@@ -157,8 +160,12 @@ def all_arrays(value: Any) -> list[np.ndarray]:
 
 
 @every_row
-@pytest.mark.parametrize("create_graph", [False, True])
-def test_nothing_shares_memory_with_a_gradient(row: Row, create_graph: bool) -> None:
+def test_nothing_shares_memory_with_a_gradient(row: Row) -> None:
+    for create_graph in (False, True):
+        shares_nothing(row, create_graph)
+
+
+def shares_nothing(row: Row, create_graph: bool) -> None:
     given = tensors(drawn(row))
     leaves = [t for t in given if isinstance(t, ta.Tensor)]
     out = listed(row(*given))[0]
