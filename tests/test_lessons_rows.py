@@ -23,7 +23,7 @@ def test_row_is_shown_where_it_says(row):
 def exists(place):
     kind, _, name = place.partition(":")
     if kind == "lab":
-        return name in EXPERIMENTS and callable(EXPERIMENTS[name].load())
+        return name in EXPERIMENTS and callable(EXPERIMENTS[name])
     if kind == "command":
         return name in COMMANDS and (ROOT / "tinygrad_attn" / "cli" / f"{name}.py").exists()
     path, _, test = place.partition("::")
@@ -51,4 +51,4 @@ def test_every_experiment_answers_a_row():
     named = {place.removeprefix("lab:") for row in ROWS for place in row.places if place.startswith("lab:")}
     assert set(EXPERIMENTS) - named <= {"heads"}  # heads goes further than the rows
     for one in EXPERIMENTS.values():
-        assert inspect.getdoc(one.load())
+        assert inspect.getdoc(one)

@@ -15,9 +15,10 @@ import sys
 import numpy as np
 
 import tinygrad_attn as ta
+from tinygrad_attn.lab.dictionary import DICTIONARY, soft_dictionary, soft_lookup
 from tinygrad_attn.lab.exercise import Exercise
-from tinygrad_attn.lab.saturation import softmax_jacobian
-from tinygrad_attn.lab.temperature import DICTIONARY, soft_dictionary, soft_lookup, temperature_and_entropy
+from tinygrad_attn.lab.jacobian import softmax_jacobian
+from tinygrad_attn.lab.temperature import temperature_and_entropy
 from tinygrad_attn.lab.words import speaker
 
 LANGUAGE = "es" if "es" in sys.argv[1:] else "en"

@@ -18,7 +18,7 @@ import tinygrad_attn as ta
 from tinygrad_attn.lab.asymmetry import asymmetry_of_scores
 from tinygrad_attn.lab.definiteness import rank_and_definiteness
 from tinygrad_attn.lab.exercise import Exercise
-from tinygrad_attn.lab.nothing_to_train import parameter_free_and_learned
+from tinygrad_attn.lab.parameter_free import parameter_free_and_learned
 from tinygrad_attn.lab.ties import tied_and_independent
 from tinygrad_attn.lab.values import width_of_values
 from tinygrad_attn.lab.words import speaker

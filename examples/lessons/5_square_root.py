@@ -15,10 +15,10 @@ import numpy as np
 
 import tinygrad_attn as ta
 from tinygrad_attn.lab.exercise import Exercise
+from tinygrad_attn.lab.jacobian import jacobian_and_saturation
 from tinygrad_attn.lab.learning import learning_with_and_without_scaling
-from tinygrad_attn.lab.saturation import jacobian_and_saturation
 from tinygrad_attn.lab.scorers import additive_dot_and_scaled
-from tinygrad_attn.lab.vanished import vanishing_gradients
+from tinygrad_attn.lab.vanishing import vanishing_gradients
 from tinygrad_attn.lab.variance import score_variance
 from tinygrad_attn.lab.words import speaker
 

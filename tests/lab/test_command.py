@@ -1,10 +1,15 @@
 """`tinygrad-attn lab`: the list, one experiment, wrong names, both languages, files."""
 
+import inspect
+import subprocess
+import sys
+
 import pytest
 
 from tinygrad_attn.cli.main import main
-from tinygrad_attn.lab.catalogue import EXPERIMENTS, experiment
+from tinygrad_attn.lab.catalogue import EXPERIMENTS
 from tinygrad_attn.lab.result import LabTable
+from tinygrad_attn.lab.words import spoken
 
 
 def test_the_list_names_every_experiment_in_both_languages(capsys):
@@ -14,7 +19,8 @@ def test_the_list_names_every_experiment_in_both_languages(capsys):
     spanish = capsys.readouterr().out
     for name, one in EXPERIMENTS.items():
         assert name in english and name in spanish
-        assert one.en.split()[0] in english and one.es.split()[0] in spanish and one.es.startswith("¿")
+        question = spoken(one.question, "es")
+        assert one.question in english and question in spanish and question.startswith("¿")
 
 
 def test_one_experiment_with_files(capsys, tmp_path):
@@ -36,17 +42,29 @@ def test_wrong_use(arguments, text, capsys):
 
 
 def test_experiments_load_and_say_what_would_refute_them():
-    for one in EXPERIMENTS.values():
-        function = one.load()
-        assert "Claim:" in function.__doc__ and "efuted" in function.__doc__
-        assert function.__annotations__["return"] in (LabTable, "LabTable")
+    for name, one in EXPERIMENTS.items():
+        assert "Claim:" in one.__doc__ and "efuted" in one.__doc__
+        assert one.__module__ == f"tinygrad_attn.lab.{name.replace('-', '_')}"
+        settings = inspect.signature(one)
+        assert settings.return_annotation is LabTable
+        assert list(settings.parameters)[:3] == ["seeds", "language", "on_step"]
+
+
+def test_the_list_and_one_experiment_import_no_other():
+    code = (
+        "import sys\nfrom tinygrad_attn.lab.catalogue import EXPERIMENTS\n"
+        "before = set(sys.modules)\nassert len(list(EXPERIMENTS)) == 16\nassert set(sys.modules) == before\n"
+        "EXPERIMENTS['variance']\nprint([name for name in set(sys.modules) - before if 'tinygrad_attn.lab' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['tinygrad_attn.lab.variance']\n"
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
 @pytest.mark.parametrize("name", ["variance", "temperature", "dictionary", "asymmetry", "definiteness"])
 def test_quick_experiments_print_draw_and_report_progress(name, language):
     steps = []
-    table = experiment(name, 1, language, lambda done, total: steps.append(done / total))
+    table = EXPERIMENTS[name](1, language, lambda done, total: steps.append(done / total))
     assert steps[-1] == 1.0 and steps == sorted(steps)
     assert str(table) and table._repr_html_() and table.to_csv().count("\n") == len(table.rows) + 1
     pytest.importorskip("matplotlib")
@@ -54,9 +72,9 @@ def test_quick_experiments_print_draw_and_report_progress(name, language):
 
 
 def test_same_seeds_same_numbers():
-    assert experiment("variance", 1).to_csv() == experiment("variance", 1).to_csv()
+    assert EXPERIMENTS["variance"](1).to_csv() == EXPERIMENTS["variance"](1).to_csv()
 
 
 def test_an_unknown_name():
     with pytest.raises(KeyError, match=r"no experiment 'x'; there are variance"):
-        experiment("x")
+        EXPERIMENTS["x"]

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tinygrad_attn.lab import heads, learning
+from tinygrad_attn.lab.agreement import agreement_over_seeds
 from tinygrad_attn.lab.heads import FOUR, WORDS, WORDS_SMALL, one_wide_or_four_narrow
 from tinygrad_attn.lab.learning import learning_with_and_without_scaling
-from tinygrad_attn.lab.nothing_to_train import parameter_free_and_learned
+from tinygrad_attn.lab.parameter_free import parameter_free_and_learned
 from tinygrad_attn.lab.scorers import additive_dot_and_scaled
 from tinygrad_attn.lab.successor import LABELS, SYMBOLS, Finder, Look, Successor, look, train, weights_of
 from tinygrad_attn.lab.ties import tied_and_independent
-from tinygrad_attn.lab.where_to_look import agreement_over_seeds
 
 
 @pytest.mark.parametrize("hops", [1, 4])

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from tinygrad_attn.lab.saturation import backward_jacobian, jacobian_and_saturation, softmax_jacobian
-from tinygrad_attn.lab.temperature import DICTIONARY, soft_dictionary, soft_lookup, temperature_and_entropy
-from tinygrad_attn.lab.vanished import vanishing_gradients
+from tinygrad_attn.lab.dictionary import DICTIONARY, soft_dictionary, soft_lookup
+from tinygrad_attn.lab.jacobian import backward_jacobian, jacobian_and_saturation, softmax_jacobian
+from tinygrad_attn.lab.temperature import temperature_and_entropy
+from tinygrad_attn.lab.vanishing import vanishing_gradients
 from tinygrad_attn.lab.variance import score_variance
 
 

@@ -9,9 +9,8 @@ from tinygrad_attn.show.table import Column
 
 
 def example(language="en"):
-    say = speaker(language)
     return LabTable(
-        say("Squares <b>", "Cuadrados <b>"),
+        "Squares <b>",
         [Column("x", "x"), Column("y", "y", "{:.1f}".format), Column("kind", "kind", left=True)],
         [{"x": x, "y": x * x, "kind": kind} for kind in ("a", "b") for x in (1.0, 2.0)],
         ["a note"],
@@ -19,7 +18,7 @@ def example(language="en"):
         verdicts=[Verdict("y is x.", "4", False)],
         picture=Picture("x", "y", by=("kind",), log_x=True),
         main=lambda row: row["x"] > 1,
-        say=say,
+        language=language,
     )
 
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from tinygrad_attn.lab.bootstrap import log_median_error
 from tinygrad_attn.lab.vanishing import COLUMNS, table, vanishing
 
 WIDTHS = (16, 64, 256, 1024)
@@ -23,6 +22,19 @@ UNSCALED = {
 # d_k = 16 the products have heavier tails, and 640,000 rows give 0.3012.
 SCALED_JACOBIAN = dict.fromkeys(WIDTHS, (0.3035, 0.3045)) | {16: (0.3011, 0.3013)}
 SCALED_GRADIENT = (0.255, 0.265)
+
+
+def log_median_error(samples, resamples=200, seed=0):
+    """The bootstrap standard error of log(median), which is the relative error of the median.
+
+    samples (groups, ...): positive numbers.  Whole groups are drawn with replacement, because numbers inside a group
+    (queries that share their keys) are not independent.
+    Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 6.
+    """
+    rng = np.random.default_rng(seed)
+    count = len(samples)
+    medians = [np.median(samples[rng.integers(0, count, count)]) for _ in range(resamples)]
+    return float(np.std(np.log(medians)))
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +98,11 @@ def test_same_seed_same_numbers_and_steps_are_reported():
     two, other = vanishing([8], rows=160, draws=3, seed=5), vanishing([8], rows=160, draws=3, seed=6)
     assert one[1].row() == two[1].row() != other[1].row()
     assert done == [(1, 2), (2, 2)]
+
+
+def test_bootstrap_agrees_with_theory():
+    normal = np.exp(np.random.default_rng(1).standard_normal((10_000, 1)))
+    assert log_median_error(normal) == pytest.approx(np.sqrt(np.pi / 2) / np.sqrt(10_000), rel=0.1)
 
 
 def test_bootstrap_draws_whole_groups():

@@ -3,7 +3,7 @@
 import numpy as np
 
 import tinygrad_attn as ta
-from tinygrad_attn.lab.catalogue import experiment
+from tinygrad_attn.lab.catalogue import EXPERIMENTS
 from tinygrad_attn.show import Column, Table
 
 
@@ -27,7 +27,7 @@ def test_every_tensor_can_be_drawn():
 
 def test_a_table_is_drawn_in_a_notebook_and_printed_at_the_prompt():
     plain = Table("Squares", [Column("x", "x")], [{"x": 3}])
-    for table in (plain, experiment("dictionary", seeds=1)):
+    for table in (plain, EXPERIMENTS["dictionary"](seeds=1)):
         assert (
             repr(table) == str(table)
             and "<table" in table._repr_html_()

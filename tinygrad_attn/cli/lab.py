@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 
 from ..files.errors import UserError
-from ..lab.catalogue import EXPERIMENTS, experiment
-from ..lab.words import speaker
+from ..lab.catalogue import EXPERIMENTS
+from ..lab.words import spoken
 from .output import can_draw, console, folder, progress
 from .shared_arguments import add_language, at_least, flag
 
@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    screen, say = console(), speaker(arguments.lang)
+    screen = console()
     if arguments.name is None:
         for name, one in EXPERIMENTS.items():
-            screen.print(f"{name:15} {say(one.en, one.es)}")
+            screen.print(f"{name:15} {spoken(one.question, arguments.lang)}")
         return 0
     names = list(EXPERIMENTS) if arguments.name == "all" else [arguments.name]
     if names[0] not in EXPERIMENTS:
@@ -41,10 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _one(screen: Console, name: str, seeds: int | None, language: str, out: Path | None) -> None:
-    one, say = EXPERIMENTS[name], speaker(language)
-    screen.print(f"\n{name}: {say(one.en, one.es)}\n", style="bold")
+    one = EXPERIMENTS[name]
+    screen.print(f"\n{name}: {spoken(one.question, language)}\n", style="bold")
     with progress(screen, name, 100) as update:
-        table = experiment(name, seeds, language, lambda done, total: update(100 * done // total, f"{done}/{total}"))
+        table = one(seeds, language, lambda done, total: update(100 * done // total, f"{done}/{total}"))
     screen.print(table)
     if out is None:
         return

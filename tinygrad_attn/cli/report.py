@@ -53,13 +53,14 @@ def _model(screen: Console, arguments: argparse.Namespace) -> str:
 
 
 def _lab(screen: Console, arguments: argparse.Namespace) -> str:
-    from ..lab.catalogue import EXPERIMENTS, experiment
+    from ..lab.catalogue import EXPERIMENTS
+    from ..lab.words import spoken
     from ..pages.report.document import lab_report
 
     found = []
     for name, entry in EXPERIMENTS.items():
         with progress(screen, name, 1) as update:
-            table = experiment(name, arguments.seeds, arguments.lang, lambda done, total: update(done, f"of {total}"))
+            table = entry(arguments.seeds, arguments.lang, lambda done, total: update(done, f"of {total}"))
         screen.print(f"{name}: {len(table.rows)} rows")
-        found.append((entry.en if arguments.lang == "en" else entry.es, table))
+        found.append((spoken(entry.question, arguments.lang), table))
     return lab_report(found, arguments.lang)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..autodiff.functions import cross_entropy, softmax
-from ..show.table import Column, Table, number
+from ..show.numbers import number
+from ..show.table import Column, Table
 from ..show.trace import NamedStep, trace
 from ..tasks.agreement import agreement, encode
 from ..tasks.reader import STEPS, Exam, Reader, attention, examine, learn

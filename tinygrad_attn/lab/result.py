@@ -1,25 +1,26 @@
-"""LabTable: what every experiment returns.  Rows with units, verdicts on the lesson's sentences, a picture."""
+"""LabTable: what every experiment returns.  Rows with units, verdicts on the lesson's sentences, a picture.
+
+Below it: what several experiments write into their tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..show.numbers import number, percent
 from ..show.table import Column, Table
-from .words import Speaker
+from .plot import Picture, draw
+from .words import spanish, spoken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Progress = Callable[[int, int], None]  # (done, total), called as an experiment goes on
-
-
-def quiet(done: int, total: int) -> None:
-    """A progress that shows nothing."""
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -30,25 +31,12 @@ class Verdict:
     measured: str
     holds: bool
 
-    def text(self, say: Speaker) -> str:
-        verdict = say("HOLDS", "SE CUMPLE") if self.holds else say("DOES NOT HOLD", "NO SE CUMPLE")
-        return f"{verdict}: {self.sentence} {say('Measured', 'Medido')}: {self.measured}."
-
-
-@dataclass(frozen=True)
-class Picture:
-    """How to draw a table: a line of `y` over `x` for each value of `by`, `spread` as a band, `panel` side by side.
-
-    unit: of `y` as it stands in the rows, where the printed column shows another."""
-
-    x: str
-    y: str
-    by: Sequence[str] = ()
-    spread: str | None = None
-    log_x: bool = False
-    log_y: bool = False
-    panel: str | None = None
-    unit: str | None = None
+    def text(self, language: str = "en") -> str:
+        verdict, sentence, how, measured = (
+            spoken(text, language)
+            for text in ("HOLDS" if self.holds else "DOES NOT HOLD", self.sentence, "Measured", self.measured)
+        )
+        return f"{verdict}: {sentence} {how}: {measured}."
 
 
 @dataclass(repr=False)
@@ -56,7 +44,8 @@ class LabTable(Table):
     """A table that says what it means: printed, drawn in a notebook, plotted, written as CSV.
 
     units: key of a column -> its unit, for columns that have one.  verdicts: in the order of the lesson.  main: which
-    rows are printed (all of them are written and plotted).
+    rows are printed (all of them are written and plotted).  language: in which it is printed and drawn; all texts
+    inside are English.
 
     >>> t = LabTable("Squares", [Column("x", "x")], [{"x": 3}], units={"x": "cm"}, verdicts=[Verdict("x is 3.", "3", True)])
     >>> print(t)
@@ -70,27 +59,42 @@ class LabTable(Table):
     units: Mapping[str, str] = field(default_factory=dict)
     verdicts: Sequence[Verdict] = ()
     picture: Picture | None = None
-    main: Callable[[dict[str, Any]], bool] = lambda row: True
-    say: Speaker = lambda en, es: en
+    main: Callable[[Row], bool] = lambda row: True
+    language: str = "en"
 
-    def _shown(self) -> Table:
-        columns = [
-            Column(
-                c.key, f"{c.title}\n{self.units[c.key]}" if c.key in self.units else c.title, c.form, c.style, c.left
-            )
-            for c in self.columns
-        ]
-        notes = [*self.notes, *(verdict.text(self.say) for verdict in self.verdicts)]
-        return Table(self.title, columns, [row for row in self.rows if self.main(row)], notes)
+    def spoken(self) -> Table:
+        """All rows, in the language of the table."""
+        columns = [replace(c, title=spoken(c.title, self.language), form=self._form(c)) for c in self.columns]
+        return Table(
+            spoken(self.title, self.language), columns, self.rows, [spoken(n, self.language) for n in self.notes]
+        )
+
+    def _form(self, column: Column) -> Callable[[Any], str]:
+        """How a cell is written: a word is looked up as "key: word", because "scaled" is not the same of everything."""
+
+        def form(value: Any) -> str:
+            text = column.form(value)
+            word = self.language != "en" and isinstance(value, str | bool)
+            return spanish().get(f"{column.key}: {text}", text) if word else text
+
+        return form
+
+    def shown(self) -> Table:
+        """What is printed: the main rows, units in the heads, verdicts below."""
+        table = self.spoken()
+        heads = [f"{c.title}\n{self.units[c.key]}" if c.key in self.units else c.title for c in table.columns]
+        columns = [replace(column, title=head) for column, head in zip(table.columns, heads)]
+        notes = [*table.notes, *(verdict.text(self.language) for verdict in self.verdicts)]
+        return Table(table.title, columns, [row for row in self.rows if self.main(row)], notes)
 
     def __str__(self) -> str:
-        return str(self._shown())
+        return str(self.shown())
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        yield from self._shown().__rich_console__(console, options)
+        yield from self.shown().__rich_console__(console, options)
 
     def to_html(self, path: str | Path | None = None, *, level: int = 2) -> str:
-        return self._shown().to_html(path, level=level)
+        return self.shown().to_html(path, level=level)
 
     def column(self, key: str, **where: Any) -> np.ndarray:
         """The values of one column, in the rows where the other columns have the values asked for.
@@ -98,7 +102,7 @@ class LabTable(Table):
         >>> LabTable("", [], [{"a": 1, "b": 2.0}, {"a": 3, "b": 4.0}]).column("b", a=3)
         array([4.])
         """
-        return np.array([row[key] for row in self.rows if all(row[k] == value for k, value in where.items())])
+        return np.array([row[key] for row in matching(self.rows, where)])
 
     def plot(self) -> Figure:
         """The picture as a matplotlib Figure (the extra ``viz``).
@@ -106,9 +110,16 @@ class LabTable(Table):
         Errors: ValueError for a table that has none; ImportError without matplotlib."""
         if self.picture is None:
             raise ValueError(f"{self.title!r} has no picture: its rows are not numbers over numbers")
-        from .plot import draw
+        return draw(self.spoken(), self.picture, self.units)
 
-        return draw(self, self.picture)
+
+def matching(rows: Sequence[Row], where: Mapping[str, Any]) -> list[Row]:
+    """The rows that have the values asked for.
+
+    >>> matching([{"a": 1}, {"a": 2}], {"a": 2})
+    [{'a': 2}]
+    """
+    return [row for row in rows if all(row[key] == value for key, value in where.items())]
 
 
 def mean_and_spread(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
@@ -130,3 +141,36 @@ def clearly_above(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarr
     """
     mean, spread = mean_and_spread(np.asarray(a, dtype=float) - np.asarray(b, dtype=float))
     return mean > max(2.0 * spread / len(a) ** 0.5, 0.01)
+
+
+two_digits = partial(number, digits=2)
+
+# the mean accuracy over the seeds, and its standard deviation
+ACCURACY = (Column("accuracy", "accuracy", percent), Column("spread", "spread", "{:.3f}".format))
+
+
+def accuracy(values: Sequence[float]) -> dict[str, float]:
+    """What the columns ACCURACY show of the accuracies of all seeds.
+
+    >>> accuracy([0.5, 0.5])
+    {'accuracy': 0.5, 'spread': 0.0}
+    """
+    return dict(zip(("accuracy", "spread"), mean_and_spread(values)))
+
+
+def yes_or_no(key: str, title: str) -> Column:
+    """A column of booleans.
+
+    >>> yes_or_no("tied", "W_Q = W_K").form(True)
+    'yes'
+    """
+    return Column(key, title, lambda holds: "yes" if holds else "no", left=True)
+
+
+def slashed(form: Callable[[Any], str], values: Iterable[Any]) -> str:
+    """Several values in one line.
+
+    >>> slashed(percent, [0.25, 1.0])
+    '25.0% / 100%'
+    """
+    return " / ".join(map(form, values))

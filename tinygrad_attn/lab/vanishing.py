@@ -17,8 +17,9 @@ Most rows of dL/dS are dead in the unscaled run, but the few live ones arrive sq
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,10 @@ from ..autodiff.blas import one_thread_blas
 from ..autodiff.mode import watching
 from ..autodiff.tensor import Tensor
 from ..probe.meters import rows as meters_of
-from ..show.table import Column, Table, number, percent
+from ..show.numbers import percent
+from ..show.table import Column, Table
+from .experiment import Progress, Run, experiment, quiet
+from .result import Picture, mean_and_spread, slashed, two_digits, yes_or_no
 
 KEYS, D_V, D_MODEL = 16, 16, 64
 DEAD = 1e-3  # a row of dL/dS with a smaller norm moves no attention
@@ -68,15 +72,13 @@ class Sample:
 
 COLUMNS = (
     Column("d_k", "d_k"),
-    Column("scaled", "scaled", lambda scaled: "yes" if scaled else "no", left=True),
+    yes_or_no("scaled", "scaled"),
     Column("score_std", "std\nof S", "{:.1f}".format),
     Column("entropy_over_log_n", "entropy\n/ log n", "{:.3f}".format),
-    Column("softmax_jacobian_norm", "softmax\nJacobian", lambda x: number(x, 2)),
-    Column(
-        "score_gradient_row_norm", "a row\nof dL/dS", lambda x: number(x, 2), lambda x: "red" if x < 10 * DEAD else ""
-    ),
+    Column("softmax_jacobian_norm", "softmax\nJacobian", two_digits),
+    Column("score_gradient_row_norm", "a row\nof dL/dS", two_digits, lambda x: "red" if x < 10 * DEAD else ""),
     Column("dead_rows", "rows\n< 1e-3", percent, lambda x: "red" if x > 0.1 else ""),
-    Column("W_Q_gradient_ratio", "dL/dW_Q\nratio", lambda x: number(x, 2)),
+    Column("W_Q_gradient_ratio", "dL/dW_Q\nratio", two_digits),
 )
 
 
@@ -85,7 +87,7 @@ def vanishing(
     rows: int = 20_000,
     draws: int = 240,
     seed: int = 0,
-    on_step: Callable[[int, int], None] = lambda done, total: None,
+    on_step: Progress = quiet,
 ) -> list[Sample]:
     """Measure score gradients for each d_k in `widths`, scaled and unscaled on the same draws.
 
@@ -120,6 +122,53 @@ def table(samples: Sequence[Sample]) -> Table:
             "Medians (entropy: mean); Frobenius norm of the Jacobian; ratio: unscaled/scaled.",
         ],
     )
+
+
+@experiment(
+    "Where do gradients vanish, and where do they not?",
+    seeds=4,
+    title="Vanishing gradients: S is what softmax receives",
+    columns=[
+        Column("d_k", "d_k"),
+        yes_or_no("scaled", "scaled"),
+        Column("score_std", "std\nof S", "{:.1f}".format),
+        Column("row_norm", "median row\nof dL/dS", two_digits),
+        Column("dead", "rows\n< 1e-3", percent),
+        Column("W_Q_ratio", "dL/dW_Q\nratio", two_digits),
+    ],
+    picture=Picture("d_k", "row_norm", by=("scaled",), spread="row_norm_spread", log_x=True, log_y=True),
+)
+def vanishing_gradients(
+    run: Run, *, widths: Sequence[int] = (16, 64, 256, 1024), rows: int = 4_000, draws: int = 40
+) -> None:
+    """The gradient that reaches a row of scores, with and without 1/sqrt(d_k), beside that of W_Q.
+
+    Claim: unscaled, the median row of dL/dS falls towards 0 as d_k grows and more and more rows are dead; scaled, it
+    stays.  Refuted by medians that do not fall, or scaled rows that die.  A second sentence is often said with it, that
+    the *parameters'* gradients vanish: refuted where |dL/dW_Q| unscaled is larger than scaled (a ratio above 1).
+    """
+    runs = [vanishing(widths, rows, draws, seed) for seed in run.each(range(run.seeds))]
+    for same in zip(*([sample.row() for sample in samples] for samples in runs)):
+        norm, spread = mean_and_spread([row["score_gradient_row_norm"] for row in same])
+        ratios = [row["W_Q_gradient_ratio"] for row in same]
+        run.row(
+            d_k=same[0]["d_k"],
+            scaled=same[0]["scaled"],
+            score_std=float(np.mean([row["score_std"] for row in same])),
+            row_norm=norm,
+            row_norm_spread=spread,
+            dead=float(np.mean([row["dead_rows"] for row in same])),
+            W_Q_ratio=None if None in ratios else float(np.mean(ratios)),
+        )
+    run.note("The few live rows lack the factor 1/sqrt(d_k): the gradients of the parameters tell the opposite story.")
+    norms, ratios = (run.column(key, scaled=False) for key in ("row_norm", "W_Q_ratio"))
+    dead = run.column("dead", scaled=True)
+    falls = all(a > b for a, b in pairwise(norms))
+    sentence = "Without 1/sqrt(d_k) the gradient of the scores vanishes."
+    run.verdict(sentence, falls, "median row of dL/dS {}", slashed(two_digits, norms))
+    run.verdict("With it, no row dies at any d_k.", max(dead) < 1e-3, slashed(percent, dead))
+    sentence = "Without it the gradient of W_Q vanishes too."
+    run.verdict(sentence, max(ratios) < 1, "{} times the scaled one", slashed(two_digits, ratios))
 
 
 def _score_gradients(rng: np.random.Generator, d_k: int, sequences: int) -> tuple[Sample, Sample]:

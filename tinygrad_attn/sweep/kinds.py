@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from ..lab.catalogue import EXPERIMENTS, experiment
+from ..lab.catalogue import EXPERIMENTS
 from ..lab.successor import LR, UNIT, Finder, Successor
 from ..lab.successor import train as train_finder
 from ..lab.vanishing import vanishing
@@ -102,7 +102,7 @@ class LabCell(Kind):
     repeats: int = _from(1, 2)
 
     def run(self) -> Results:
-        verdicts = experiment(self.experiment, self.repeats).verdicts
+        verdicts = EXPERIMENTS[self.experiment](self.repeats).verdicts
         return {"sentences": len(verdicts), "hold": sum(verdict.holds for verdict in verdicts)}
 
 

@@ -166,7 +166,8 @@ def test_the_command_writes_and_refuses(folder, tmp_path, capsys):
 
 
 def test_the_lab_has_a_page_of_its_own():
-    from tinygrad_attn.lab.catalogue import experiment
+    from tinygrad_attn.lab.catalogue import EXPERIMENTS
 
-    text = lab_report([("How large?", experiment("variance", seeds=1)), ("d[key]?", experiment("dictionary", 1))], "en")
+    tables = [("How large?", EXPERIMENTS["variance"](seeds=1)), ("d[key]?", EXPERIMENTS["dictionary"](seeds=1))]
+    text = lab_report(tables, "en")
     assert text.count("<section") == 2 and "HOLDS" in text and "http" not in text

@@ -11,7 +11,7 @@ import numpy as np
 from ...attention import scaled_dot_product_attention
 from ...autodiff.tensor import Tensor
 from ...lab.result import LabTable
-from ...lab.words import speaker as lab_speaker
+from ...lab.words import spoken
 from ...probe.stepper import stepper
 from ...probe.stepper_page import notebook_frame
 from ...show.numbers import percent
@@ -45,20 +45,22 @@ def report(subject: Subject, language: str = "en", widths: tuple[int, ...] = WID
 def lab_report(tables: list[tuple[str, LabTable]], language: str = "en") -> str:
     """The page of the lab: each experiment's question, table, verdicts and picture."""
     say = speaker(language)
-    texts = [(html.escape(question), _experiment(table, language)) for question, table in tables]
+    texts = [(html.escape(question), _experiment(table)) for question, table in tables]
     sections = {f"lab-{place}": text for place, text in enumerate(texts)}
     return _document(say("report.lab"), "", sections, {}, language)
 
 
-def _experiment(table: LabTable, language: str) -> str:
+def _experiment(table: LabTable) -> str:
     """The answers first, then what they rest on."""
-    say = lab_speaker(language)
     verdicts = ""
     for verdict in table.verdicts:
         kind, sign = ("holds", "✓") if verdict.holds else ("fails", "✗")
-        verdicts += f"<li class={kind}><span aria-hidden=true>{sign}</span> {html.escape(verdict.text(say))}</li>"
+        verdicts += (
+            f"<li class={kind}><span aria-hidden=true>{sign}</span> {html.escape(verdict.text(table.language))}</li>"
+        )
     numbers = replace(table, verdicts=()).to_html(level=3)
-    picture = f"<figure>{inline(table.plot(), table.title)}</figure>" if table.picture is not None else ""
+    title = spoken(table.title, table.language)
+    picture = f"<figure>{inline(table.plot(), title)}</figure>" if table.picture is not None else ""
     return f'<ul class=verdicts>{verdicts}</ul><div class="grid lab"><div>{numbers}</div>{picture}</div>'
 
 

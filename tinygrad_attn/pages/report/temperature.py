@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...autodiff.functions import softmax
-from ...lab.saturation import softmax_jacobian
+from ...lab.jacobian import softmax_jacobian
 from ...probe.meters import rows as meters_of
 from ...show.pictures import INK, SCALED, UNSCALED
 from ..kit import Speaker, figure, slider
