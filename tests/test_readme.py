@@ -66,3 +66,27 @@ def test_the_pictures_are_small_and_described():
     for name in re.findall(r'src="([^"]+)"', TEXT):
         assert (ROOT / name).stat().st_size < 200_000
     assert TEXT.count("<img") == TEXT.count("alt=")
+
+
+HOUSE = (ROOT / "tinygrad_attn" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_house_names_every_room_and_every_file_of_the_engine():
+    rooms = [path.name for path in (ROOT / "tinygrad_attn").iterdir() if (path / "__init__.py").exists()]
+    assert all(
+        f"      {room}/ " in HOUSE and f"**{room}/**" in HOUSE.replace("`", "") for room in rooms if room != "autodiff"
+    )
+    order = HOUSE[HOUSE.index("## The reading order") : HOUSE.index("## The rooms")]
+    files = [path.name for path in (ROOT / "tinygrad_attn" / "autodiff").glob("*.py") if path.name != "__init__.py"]
+    assert [name for name in files if f"`{name}`" not in order] == []
+
+
+def test_what_the_house_and_the_recipes_name_is_there():
+    for text, folders in (
+        (HOUSE, [""]),
+        ((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), ["", "probe/doctor/"]),
+    ):
+        for name in set(re.findall(r"`((?:\w+/)*\w+\.(?:py|toml))`", text)):
+            if not re.search(r"my_|examples/", name):
+                here = [ROOT / name, *(ROOT / "tinygrad_attn" / folder / name for folder in folders)]
+                assert any(path.exists() for path in here) or list((ROOT / "tinygrad_attn").rglob(name)), name
