@@ -24,7 +24,7 @@ from .cache import KVCache
 from .init import GPT_SIGMA, source
 from .layers import Embedding, LayerNorm, Linear, Seed
 from .module import Module
-from .sample import continued
+from .sample import pick
 
 _KIND = "tinygrad_attn.MiniGPT"
 
@@ -139,14 +139,40 @@ class MiniGPT(Module):
         same tokens, faster).  Beyond the context, the last `context` tokens are read afresh for each new one.
 
         Errors: ValueError for an empty prompt, a negative n_tokens or temperature, top_k < 1."""
+        text = np.asarray(plain(prompt))
+        if text.size == 0 or text.ndim < 1:
+            raise ValueError(f"generate: expected a prompt (..., T) of at least one token, got shape {text.shape}")
+        if n_tokens < 0:
+            raise ValueError(f"generate: expected n_tokens of at least 0, got {n_tokens}")
         training = {part: part.training for _, part in self.named_modules()}
         self.eval()
         try:
-            with no_grad():
-                return continued(self, prompt, n_tokens, temperature, top_k, source(seed), cache)
+            return self._continued(
+                text, n_tokens, temperature, top_k, source(seed), self.new_cache() if cache else None
+            )
         finally:
             for part, was in training.items():
                 part.training = was
+
+    @no_grad()
+    def _continued(
+        self,
+        text: np.ndarray,
+        n_tokens: int,
+        temperature: float,
+        top_k: int | None,
+        rng: np.random.Generator,
+        cache: Any,
+    ) -> np.ndarray:
+        """The text (..., T) and `n_tokens` sampled tokens, (..., T + n_tokens)."""
+        for _ in range(n_tokens):
+            if cache is not None and text.shape[-1] <= self.context:
+                logits = self(text[..., len(cache[0]) if cache else 0 :], cache)  # (..., new, vocab)
+            else:
+                logits = self(text[..., -self.context :])  #                         (..., T, vocab)
+            new = pick(logits[..., -1, :].numpy(), temperature, top_k, rng)
+            text = np.concatenate([text, new[..., None].astype(text.dtype)], axis=-1)
+        return text
 
     # ------------------------------------------------------------------------ files
 

@@ -1,42 +1,8 @@
-"""Sampling: from logits to the next token, and on."""
+"""Sampling: from logits to the next token."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-
-from ..autodiff.dtypes import plain
-
-if TYPE_CHECKING:
-    from .minigpt import MiniGPT
-
-
-def continued(
-    model: MiniGPT,
-    prompt: Any,
-    n_tokens: int,
-    temperature: float,
-    top_k: int | None,
-    rng: np.random.Generator,
-    cached: bool,
-) -> np.ndarray:
-    """The prompt (..., T) and `n_tokens` sampled tokens, (..., T + n_tokens); see ``MiniGPT.generate``."""
-    text = np.asarray(plain(prompt))
-    if text.size == 0 or text.ndim < 1:
-        raise ValueError(f"generate: expected a prompt (..., T) of at least one token, got shape {text.shape}")
-    if n_tokens < 0:
-        raise ValueError(f"generate: expected n_tokens of at least 0, got {n_tokens}")
-    cache = model.new_cache() if cached else None
-    for _ in range(n_tokens):
-        known = text.shape[-1]
-        if cache is not None and known <= model.context:
-            logits = model(text[..., len(cache[0]) if cache else 0 :], cache)  # (..., new, vocab)
-        else:
-            logits = model(text[..., -model.context :])  #                       (..., T, vocab)
-        new = pick(logits[..., -1, :].numpy(), temperature, top_k, rng)
-        text = np.concatenate([text, new[..., None].astype(text.dtype)], axis=-1)
-    return text
 
 
 def pick(logits: np.ndarray, temperature: float, top_k: int | None, rng: np.random.Generator) -> np.ndarray:

@@ -5,7 +5,7 @@
 
 Written to a temporary file in the same folder, synced, renamed, and the folder synced: whatever moment a power
 cut or a kill chooses, the old checkpoint or the new one is there, whole.  The digest covers names, dtypes, shapes,
-numbers and state, so a flipped bit is found before anything is used.  Nothing in a file is run on reading: no pickle."""
+numbers and state, so a flipped bit is found before anything is used.  Reading runs nothing: there is no pickle."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ import numpy as np
 
 from ..files.errors import UserError
 from ..files.tensors import read_tensors, write_tensors
+from ..nn import MiniGPT
+from ..optim import Optimizer
 from .loop import Trainer
 from .settings import Settings
 
@@ -31,7 +33,7 @@ class CheckpointError(UserError):
 
 
 def save(trainer: Trainer, path: Path) -> None:
-    """Write where `trainer` stands.  Errors: CheckpointError where the disk does not take it; older files stay whole."""
+    """Write where `trainer` stands.  Errors: CheckpointError where it cannot be written; older files stay whole."""
     tensors = {f"model.{name}": array for name, array in trainer.model.state_dict().items()}
     tensors.update({f"optimizer.{name}": array for name, array in trainer.optimizer.state_dict().items()})
     state = {
@@ -69,8 +71,8 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     state = json.loads(text)
     if state.get("format") != FORMAT:
         raise CheckpointError(
-            f"{path}: its format is {state.get('format')}, this version of tinygrad_attn reads {FORMAT}: use the version that "
-            "run.json names, or train again in another folder with --out"
+            f"{path}: its format is {state.get('format')}, this version of tinygrad_attn reads {FORMAT}: use the "
+            "version that run.json names, or train again in another folder with --out"
         )
     return tensors, state
 
@@ -86,26 +88,27 @@ def restore(trainer: Trainer, path: Path) -> None:
         raise CheckpointError(f"{path}: from another version of tinygrad_attn: {error}") from error
     if settings != trainer.settings:
         ours, theirs = trainer.settings.to_dict(), settings.to_dict()
-        differ = ", ".join(
-            f"{name} {theirs[name]!r} (here {ours[name]!r})" for name in ours if ours[name] != theirs[name]
-        )
-        raise CheckpointError(f"{path}: from a run with other settings: {differ}")
-    try:
-        trainer.model.load_state_dict(_part(tensors, "model."))
-        trainer.optimizer.load_state_dict(_part(tensors, "optimizer."))
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{path}: does not fit the model: {error.args[0]}") from error
+        differ = [f"{name} {theirs[name]!r} (here {ours[name]!r})" for name in ours if ours[name] != theirs[name]]
+        raise CheckpointError(f"{path}: from a run with other settings: {', '.join(differ)}")
+    fit(trainer.model, tensors, path, trainer.optimizer)
     trainer.step, trainer.best = int(state["step"]), float(state["best"])
 
 
-def _part(tensors: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+def fit(model: MiniGPT, tensors: Mapping[str, np.ndarray], path: Path, optimizer: Optimizer | None = None) -> None:
+    """Put the tensors of the checkpoint at `path` into a model, and into its optimiser.
+
+    Errors: CheckpointError where they do not fit; the part that they do not fit is not changed."""
+    parts: dict[str, MiniGPT | Optimizer | None] = {"model.": model, "optimizer.": optimizer}
+    try:
+        for prefix, part in parts.items():
+            if part is not None:
+                part.load_state_dict({n.removeprefix(prefix): a for n, a in tensors.items() if n.startswith(prefix)})
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path}: does not fit the model: {error.args[0]}") from error
 
 
 def _digest(tensors: Mapping[str, np.ndarray], text: str) -> str:
     digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        array = np.ascontiguousarray(tensors[name])
-        digest.update(f"{name} {array.dtype.str} {np.shape(tensors[name])} ".encode())
-        digest.update(array.tobytes())
+    for name, array in sorted(tensors.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
     return digest.hexdigest()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from ..nn import MiniGPT
 from ..tasks.letters import Task
-from .checkpoint import CheckpointError, load
+from .checkpoint import CheckpointError, fit, load
 from .rundir import RunDirectory
 from .settings import model_of, task_of
 
@@ -32,14 +30,3 @@ def trained(folder: Path, best: bool = True) -> tuple[MiniGPT, Task]:
     fit(model, tensors, path)
     model.eval()
     return model, task
-
-
-def fit(model: MiniGPT, tensors: dict[str, np.ndarray], path: Path) -> None:
-    """Put the weights among a checkpoint's tensors into `model`.
-
-    Errors: CheckpointError naming the checkpoint where they do not fit."""
-    weights = {name.removeprefix("model."): array for name, array in tensors.items() if name.startswith("model.")}
-    try:
-        model.load_state_dict(weights)
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{path}: does not fit the model: {error.args[0]}") from error

@@ -111,14 +111,11 @@ class RunDirectory:
                 raise CheckpointError(f"{error}\nTo go on from the checkpoint before it, move {last} away") from error
         elif rows := [row for row in self.measured() if row["step"] > trainer.settings.save_every]:
             raise CheckpointError(
-                f"{self.checkpoints}: no checkpoint, though step {rows[-1]['step']} was reached; put them back, or train again "
-                "in another folder with --out"
+                f"{self.checkpoints}: no checkpoint, though step {rows[-1]['step']} was reached; put them back, "
+                "or train again in another folder with --out"
             )
-        self._forget_after(trainer.step)
-
-    def _forget_after(self, step: int) -> None:
-        """Keep the lines of metrics.jsonl up to `step`; a line that a kill cut short goes, too."""
-        keep_lines(self.path / "metrics.jsonl", lambda row: row["step"] <= step)
+        # (a line that a kill cut short goes, too)
+        keep_lines(self.path / "metrics.jsonl", lambda row: row["step"] <= trainer.step)
 
     # ------------------------------------------------------------------------ measurements
 
@@ -149,8 +146,7 @@ class RunDirectory:
         return sorted(self.checkpoints.glob("step-*.safetensors"))
 
     def last(self) -> Path | None:
-        found = self.saved()
-        return found[-1] if found else None
+        return max(self.saved(), default=None)
 
     def best(self) -> Path | None:
         path = self.checkpoints / "best.safetensors"

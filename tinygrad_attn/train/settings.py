@@ -15,56 +15,56 @@ class UnknownSettings(ValueError):
     """Settings that this version does not have: a run of another version."""
 
 
-def _said(default: Any, meaning: str) -> Any:
-    return field(default=default, metadata={"meaning": meaning})
+def _said(default: Any, meaning: str, least: int | None = None) -> Any:
+    return field(default=default, metadata={"meaning": meaning, "least": least})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of one training run.  Two runs with equal settings (and workers) on one machine are equal bit for bit.
+    """Settings of one training run.  Two runs with equal settings (and workers) are equal bit for bit on one machine.
 
     Those that have a meaning written beside them are flags of ``tinygrad-attn train``.  After warmup the learning rate
     falls as half a cosine, to floor * lr."""
 
     task: str
-    steps: int = _said(500, "how many steps")
-    batch: int = _said(64, "rows in a step, over all workers")
+    steps: int = _said(500, "how many steps", 1)
+    batch: int = _said(64, "rows in a step, over all workers", 1)
     lr: float = _said(1e-3, "highest learning rate of AdamW")
     seed: int = _said(0, "of the task, the weights, the rows and dropout")
-    accumulate: int = _said(1, "parts in which a worker takes its share, to save memory")
-    warmup: int = _said(20, "steps until the highest learning rate")
-    floor: float = 0.1
-    weight_decay: float = _said(0.1, "decay of the matrices")
+    accumulate: int = _said(1, "parts in which a worker takes its share, to save memory", 1)
+    warmup: int = _said(20, "steps until the highest learning rate", 0)
+    floor: float = field(default=0.1, metadata={"least": 0})
+    weight_decay: float = _said(0.1, "decay of the matrices", 0)
     clip: float = _said(1.0, "largest gradient norm")
     dropout: float = _said(0.0, "rate of dropout")
-    context: int = _said(64, "characters in a row of `text`")  # the other tasks' rows have a length of their own
-    d_model: int = _said(64, "width of the model")
-    n_heads: int = _said(4, "attention heads in a layer")
-    n_layers: int = _said(2, "layers")
+    context: int = _said(64, "characters in a row of `text`", 1)  # the other tasks' rows have a length of their own
+    d_model: int = _said(64, "width of the model", 1)
+    n_heads: int = _said(4, "attention heads in a layer", 1)
+    n_layers: int = _said(2, "layers", 1)
     dtype: str = _said("float32", "float32 or float64")
     text: str | None = _said(None, "train `text` on this UTF-8 file (default: Python's own language reference)")
     text_digest: str | None = None  # so that a run is never continued on another text
-    eval_every: int = _said(100, "steps between looks at held-out rows")
-    save_every: int = _said(100, "steps between checkpoints")
-    keep: int = _said(3, "how many checkpoints to keep, besides the best")
+    eval_every: int = _said(100, "steps between looks at held-out rows", 1)
+    save_every: int = _said(100, "steps between checkpoints", 1)
+    keep: int = _said(3, "how many checkpoints to keep, besides the best", 1)
 
     def __post_init__(self) -> None:
         """Errors: ValueError naming the setting."""
-        for name, least in _LEAST.items():
-            if not getattr(self, name) >= least:  # (NaN neither)
-                raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
-        if self.task not in TASKS:
-            raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {self.task!r}")
-        if not 0.0 <= self.dropout < 1.0:
-            raise ValueError(f"dropout: expected a rate from 0 to below 1, got {self.dropout}")
-        if not 0.0 < self.lr < float("inf") or not self.clip > 0.0:
-            raise ValueError(f"expected a positive, finite lr and a positive clip, got {self.lr} and {self.clip}")
-        if self.dtype not in ("float32", "float64"):
-            raise ValueError(f"dtype: expected float32 or float64, got {self.dtype!r}")
-        if self.text is not None and self.task != "text":
-            raise ValueError(f"text: only the task `text` reads a file, not {self.task!r}")
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(f"seed: expected a whole number from 0 to 2^63 - 1, got {self.seed}")
+        for each in fields(self):
+            least, value = each.metadata.get("least"), getattr(self, each.name)
+            if least is not None and not value >= least:  # (NaN neither)
+                raise ValueError(f"{each.name}: expected at least {least}, got {value}")
+        for right, message in (
+            (self.task in TASKS, f"task: expected one of {', '.join(TASKS)}, got {self.task!r}"),
+            (0.0 <= self.dropout < 1.0, f"dropout: expected a rate from 0 to below 1, got {self.dropout}"),
+            (0.0 < self.lr < float("inf"), f"expected a positive, finite lr, got {self.lr}"),
+            (self.clip > 0.0, f"expected a positive clip, got {self.clip}"),
+            (self.dtype in ("float32", "float64"), f"dtype: expected float32 or float64, got {self.dtype!r}"),
+            (self.text is None or self.task == "text", f"text: only the task `text` reads a file, not {self.task!r}"),
+            (0 <= self.seed < 2**63, f"seed: expected a whole number from 0 to 2^63 - 1, got {self.seed}"),
+        ):
+            if not right:
+                raise ValueError(message)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -77,20 +77,6 @@ class Settings:
             raise UnknownSettings(f"unknown settings: {', '.join(unknown)}")
         return cls(**values)
 
-
-_COUNTS = (
-    "steps",
-    "batch",
-    "accumulate",
-    "context",
-    "d_model",
-    "n_heads",
-    "n_layers",
-    "eval_every",
-    "save_every",
-    "keep",
-)
-_LEAST = {**dict.fromkeys(_COUNTS, 1), **dict.fromkeys(("warmup", "floor", "weight_decay"), 0)}
 
 TASKS = {"agreement": AgreementRows, "copy": Copy, "reverse": Reverse, "induction": Induction, "text": Text}
 

@@ -13,8 +13,7 @@ from ...nn.module import Module
 from ...tasks.agreement import Ints, agreement, encode
 from ...tasks.letters import Task
 from ...tasks.reader import STEPS, Reader, learn
-from ...train.checkpoint import CheckpointError, load
-from ...train.load_run import fit
+from ...train.checkpoint import CheckpointError, fit, load
 from ...train.rundir import RunDirectory
 from ...train.settings import model_of, task_of
 from ..look import Answer, ask, visible
