@@ -37,6 +37,7 @@ PATHS = {
     "report": "pages.report",
     "play": "pages.play",
     "commands": "cli",
+    "show.trace": "probe.trace",
 }
 
 

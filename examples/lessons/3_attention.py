@@ -18,7 +18,7 @@ import numpy as np
 import tinygrad_attn as ta
 from tinygrad_attn.lab.exercise import Exercise
 from tinygrad_attn.lab.words import speaker
-from tinygrad_attn.show.trace import trace
+from tinygrad_attn.probe.trace import trace
 
 LANGUAGE = "es" if "es" in sys.argv[1:] else "en"
 say = speaker(LANGUAGE)

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 import tinygrad_attn as ta
+from tinygrad_attn.probe.trace import trace
 from tinygrad_attn.show.numbers import number, percent
 from tinygrad_attn.show.table import Column, Table, Tabled
-from tinygrad_attn.show.trace import trace
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def grad(
 ) -> Any:
     """dL/d(input) for each of `inputs`, returned instead of added to ``.grad``.
 
-    One input gives one tensor, several (a list, or anything to iterate over) give a list.  Inputs may be intermediates too.
+    One input gives one tensor, several (a list, a generator) give a list.  Inputs may be intermediates too.
 
     Errors: RuntimeError naming an input that the outputs do not depend on.
 

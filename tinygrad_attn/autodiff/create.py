@@ -76,7 +76,8 @@ def from_dlpack(array: Any) -> Tensor:
     """
     if not hasattr(array, "__dlpack_device__"):
         raise TypeError(
-            f"from_dlpack: expected an array with the DLPack protocol, got {type(array).__name__}; write ta.Tensor(data)"
+            f"from_dlpack: expected an array with the DLPack protocol, got {type(array).__name__}; "
+            "write ta.Tensor(data)"
         )
     kind = array.__dlpack_device__()[0]
     if kind == 1:  # kDLCPU

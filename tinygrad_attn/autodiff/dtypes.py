@@ -33,7 +33,7 @@ def constant(value: Any, like: Array) -> Any:
     if is_array(value):
         if type(value) is not type(like):
             raise TypeError(
-                f"expected arrays on one device, a Tensor on {device_of(like)} met a plain array on {device_of(value)}; "
+                f"expected arrays on one device, a Tensor on {device_of(like)} met an array on {device_of(value)}; "
                 f"write ta.Tensor(array, device={device_of(like)!r}) first"
             )
         array = value

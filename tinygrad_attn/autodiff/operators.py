@@ -175,7 +175,8 @@ class Operators(Traced):
     def __bool__(self) -> bool:
         if self._data.size != 1:
             raise ValueError(
-                f"the truth of a tensor of shape {self._data.shape} is not one answer; write (x > 0).any() or (x > 0).all()"
+                f"the truth of a tensor of shape {self._data.shape} is not one answer; "
+                "write (x > 0).any() or (x > 0).all()"
             )
         return bool(self.item())
 

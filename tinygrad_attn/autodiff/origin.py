@@ -48,7 +48,7 @@ def describe(code: Any, offset: int) -> str:
 
 
 def formula(rule: Callable[..., Any]) -> str:
-    """A rule as its source says it: the body of a lambda, ``g * out``; the call of a function, ``_pow_base(g, x, y)``."""
+    """A rule as its source says it: the body of a lambda, ``g * out``; of a function its call, ``_base(g, x, y)``."""
     code = rule.__code__
     names = code.co_varnames[: code.co_argcount]
     same = [

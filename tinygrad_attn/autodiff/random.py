@@ -44,7 +44,7 @@ def generator() -> np.random.Generator:
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """``with restored(): ...``: afterwards the framework's random numbers go on as if nothing was drawn or seeded inside.
+    """``with restored(): ...``: afterwards random numbers go on as if nothing was drawn or seeded inside.
 
     >>> import tinygrad_attn as ta
     >>> ta.manual_seed(7)

@@ -221,7 +221,7 @@ def _operands(op: Op, given: list[Any], like: Traced) -> list[Any]:
 
 def keeper(op: Op) -> Keep:
     """What the rules asked for, as a function of one call's values (*arguments, out, saved) and parents: for each rule
-    a tuple, None where its argument wants no gradient.  A joint rule has one dict, with what its reference takes too."""
+    a tuple, None where its argument wants no gradient.  A joint rule has one dict, with what its reference takes."""
     if op.joint is not None:
         names = tuple(dict.fromkeys((*op.needs[0], *(op.arguments if op.reference is not None else ()))))
         pick = _picker(op, names)

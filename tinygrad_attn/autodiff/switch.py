@@ -1,4 +1,4 @@
-"""A context manager that changes a context variable, as a decorator: of a function, a generator or a coroutine function."""
+"""A context manager that changes a context variable, as a decorator of a function, a generator or a coroutine."""
 
 from __future__ import annotations
 

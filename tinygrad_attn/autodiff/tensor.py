@@ -197,8 +197,8 @@ class Tensor(Operators):
 
     def __reduce__(self) -> Any:
         """For pickle and copy: values, name and ``.grad`` of a leaf; hooks stay behind."""
-        if not self.is_leaf:
-            raise TypeError(f"a tensor with a graph (op={self._node.op.name}) has no copy; write x.detach()")  # type: ignore[union-attr]
+        if self._node is not None and not self.is_leaf:
+            raise TypeError(f"a tensor with a graph (op={self._node.op.name}) has no copy; write x.detach()")
         return _remade, (self._data, self.requires_grad, self.name, None if self.grad is None else self.grad._data)
 
     # ------------------------------------------------------------------------ elsewhere, and on paper

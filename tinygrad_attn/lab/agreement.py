@@ -19,7 +19,7 @@ WIDTH, HEADS = 64, 4
 def trained(seed: int, whole_word: bool, sigma: float = WIDTH**-0.5, heads: int = HEADS, steps: int = 100) -> Exam:
     """A Reader trained on one seed's task, examined on its held-out sentences.
 
-    sigma: of the four attention matrices.  With 1/sqrt(d_model) the scores start with unit variance; with 0.02 near 0."""
+    sigma: of the four attention matrices.  With 1/sqrt(d_model) scores start with unit variance; with 0.02 near 0."""
     task = agreement(seed, whole_word=whole_word)
     reader = Reader(len(task.answers), seed, WIDTH, heads)
     attn = reader.block.attn
@@ -66,8 +66,8 @@ def agreement_over_seeds(run: Run, *, steps: int = 80, word_steps: int = 180) ->
             finds_6=float(np.mean([exam.finds_6 for exam in found])),
         )
     run.note(
-        "seeds: {seeds}; head-mean weights of row 7 over 1,024 held-out sentences. sigma 0.02 for the ending; 1/8 for the "
-        "word (see the experiment heads)."
+        "seeds: {seeds}; head-mean weights of row 7 over 1,024 held-out sentences. sigma 0.02 for the ending; 1/8 for "
+        "the word (see the experiment heads)."
     )
     ending, whole = run.rows
     run.verdict(

@@ -54,8 +54,8 @@ def asymmetry_of_scores(run: Run, *, widths: Sequence[int] = (4, 16, 64)) -> Non
             longest_itself=float(np.take_along_axis(itself, longest[:, None], axis=1).mean()),
         )
     run.note(
-        "max |S - S^T| / max |S|; {} sequences of 16 tokens N(0,1), d_model 64; the smallest of them, for tied scores the "
-        "largest.",
+        "max |S - S^T| / max |S|; {} sequences of 16 tokens N(0,1), d_model 64; the smallest of them, for tied scores "
+        "the largest.",
         run.seeds * SAMPLES,
     )
     free, scores = (run.column("scores", tied=tied) for tied in (False, True))

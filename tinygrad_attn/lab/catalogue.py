@@ -37,6 +37,6 @@ class Catalogue(Mapping[str, Experiment]):
 
 # in the order of the lessons
 EXPERIMENTS = Catalogue(
-    "variance temperature dictionary jacobian vanishing learning scorers asymmetry ties definiteness values concatenated "
-    "cost agreement heads parameter-free"
+    "variance temperature dictionary jacobian vanishing learning scorers asymmetry ties definiteness values "
+    "concatenated cost agreement heads parameter-free"
 )

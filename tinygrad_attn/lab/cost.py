@@ -38,7 +38,7 @@ FORMS: dict[str, Callable[..., Any]] = {
     picture=Picture("n", "bytes", by=("form",), log_x=True, log_y=True, unit="bytes"),
 )
 def cost_of_length(run: Run, *, lengths: Sequence[int] = (128, 256, 512, 1024, 2048, 4096), d: int = 64) -> None:
-    """Self-attention of one head at doubling n, explicit and fused: counted operations, bytes kept for backward, seconds.
+    """Self-attention of one head at doubling n, explicit and fused: operations, bytes kept for backward, seconds.
 
     Claim: the work is O(n^2 d).  Refuted by a fitted exponent of the operations off 2 in n, or off 1 in d, by more than
     0.05.  That memory grows as n^2 too is true of the explicit form only: long fused attention keeps no (n, n) array.

@@ -34,10 +34,10 @@ def one_wide_or_four_narrow(
     weights is one average: it can hold all four labels, but not whose is whose.  Better of the learning rates.
     Whole word (tasks/agreement.py): the answer needs the verb (position 1 or 4) and the pronoun (6); behind one
     attention stands an MLP, which can take an average apart.  Two initialisations: unit-variance scores
-    (sigma = 1/sqrt(d_model)), and sigma 0.02, with which every head finds the verb first, saturates and never leaves it.
+    (sigma = 1/sqrt(d_model)), and sigma 0.02, with which every head finds the verb first, saturates and stays there.
 
-    Claim: several narrow heads beat one wide head where several places are asked for.  Refuted, task by task, where four
-    are not clearly ahead (twice the standard error over the seeds).
+    Claim: several narrow heads beat one wide head where several places are asked for.  Refuted, task by task, where
+    four are not clearly ahead (twice the standard error over the seeds).
     """
     results: dict[tuple[str, int], list[float]] = {}
     for task, heads in run.each(product((FOUR, WORDS, WORDS_SMALL), (1, 4))):

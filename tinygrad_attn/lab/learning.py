@@ -37,7 +37,7 @@ def learning_with_and_without_scaling(
     every: int = 20,
     rates: Sequence[float] = (3.0, 10.0),
 ) -> None:
-    """The successor task (successor.py) with and without the scaling, at each d_k: curves of accuracy and of stuck queries.
+    """The successor task (successor.py) with and without the scaling, at each d_k: accuracy and stuck queries.
 
     A query is stuck when its answer is wrong and its row of dL/dS is below 1e-3 of a row's own loss.  Plain SGD; each
     variant takes the better of the learning rates, so that neither is handicapped; q and k start with unit variance.
@@ -91,7 +91,8 @@ def _verdicts(run: Run, finals: dict[tuple[int, str], list[float]], widest: int)
         reached < 2 / LABELS,
         "at d_k = {} it reaches {}"
         if reached < 2 / LABELS
-        else "at d_k = {} it reaches {}: slower, not stopped, because the live rows share W_Q and W_K with the stuck ones",
+        else "at d_k = {} it reaches {}: slower, not stopped, "
+        "because the live rows share W_Q and W_K with the stuck ones",
         *(widest, percent(reached)),
     )
     run.verdict(

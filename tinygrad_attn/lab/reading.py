@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..autodiff.functions import cross_entropy, softmax
+from ..probe.trace import NamedStep, trace
 from ..show.numbers import number
 from ..show.table import Column, Table
-from ..show.trace import NamedStep, trace
 from ..tasks.agreement import agreement, encode
 from ..tasks.reader import STEPS, Exam, Reader, attention, examine, learn
 
@@ -76,7 +76,7 @@ def _shade(weight: float) -> str:
 
 
 def trace_table(found: Reading) -> Table:
-    """The steps of attention on SENTENCE, with shapes, sizes of values and sizes of gradients, before and after training."""
+    """The steps of attention on SENTENCE: shapes, sizes of values and gradients, before and after training."""
     columns = [
         Column("step", "step", left=True),
         Column("shape", "shape", left=True),

@@ -47,12 +47,11 @@ class LabTable(Table):
     rows are printed (all of them are written and plotted).  language: in which it is printed and drawn; all texts
     inside are English.
 
-    >>> t = LabTable("Squares", [Column("x", "x")], [{"x": 3}], units={"x": "cm"}, verdicts=[Verdict("x is 3.", "3", True)])
+    >>> t = LabTable("Squares", [Column("x", "x")], [{"x": 3}], verdicts=[Verdict("x is 3.", "3", True)])
     >>> print(t)
     Squares
-     x
-    cm
-     3
+    x
+    3
     HOLDS: x is 3. Measured: 3.
     """
 

@@ -31,8 +31,8 @@ TIES: dict[str, str | None] = {"independent": None, "K = V": "kv", "Q = K": "qk"
 def tied_and_independent(run: Run, *, widths: Sequence[int] = (8, 16), steps: int = 200, every: int = 50) -> None:
     """The successor task with three matrices, two, or one, at two head widths.
 
-    Who follows whom has a direction, and with W_Q = W_K the scores of a pair are the same both ways.  What finds a token
-    (its symbol) is not what is wanted of it (its label), and with W_K = W_V one vector must be both.
+    Who follows whom has a direction, and with W_Q = W_K the scores of a pair are the same both ways.  What finds a
+    token (its symbol) is not what is wanted of it (its label), and with W_K = W_V one vector must be both.
 
     Claim: each tie costs accuracy.  Refuted, tie by tie, where the independent matrices are not clearly ahead at the
     end (twice the standard error over the seeds).  Ties save weights; the table counts them.

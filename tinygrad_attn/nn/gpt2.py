@@ -1,11 +1,11 @@
 """Reading a GPT-2 checkpoint in the Hugging Face layout into MiniGPT's names.
 
-    wte.weight              tokens.W            (vocab, d)        h.N.ln_1.weight, .bias         blocks.N.norm1.gain, .bias
-    wpe.weight              positions.W         (context, d)      h.N.ln_2.weight, .bias         blocks.N.norm2.gain, .bias
-    h.N.attn.c_attn.weight  blocks.N.attn.W_QKV (d, 3 d)          h.N.mlp.c_fc.weight, .bias     blocks.N.mlp.up.W, .b
-    h.N.attn.c_attn.bias    blocks.N.attn.b_QKV (3 d,)            h.N.mlp.c_proj.weight, .bias   blocks.N.mlp.down.W, .b
-    h.N.attn.c_proj.weight  blocks.N.attn.W_O   (d, d)            ln_f.weight, .bias             norm.gain, .bias
-    h.N.attn.c_proj.bias    blocks.N.attn.b_O   (d,)              lm_head.weight                 head.W, transposed (d, vocab)
+    wte.weight              tokens.W             (vocab, d)    h.N.ln_1.weight, .bias        blocks.N.norm1.gain, .bias
+    wpe.weight              positions.W          (context, d)  h.N.ln_2.weight, .bias        blocks.N.norm2.gain, .bias
+    h.N.attn.c_attn.weight  blocks.N.attn.W_QKV  (d, 3 d)      h.N.mlp.c_fc.weight, .bias    blocks.N.mlp.up.W, .b
+    h.N.attn.c_attn.bias    blocks.N.attn.b_QKV  (3 d,)        h.N.mlp.c_proj.weight, .bias  blocks.N.mlp.down.W, .b
+    h.N.attn.c_proj.weight  blocks.N.attn.W_O    (d, d)        ln_f.weight, .bias            norm.gain, .bias
+    h.N.attn.c_proj.bias    blocks.N.attn.b_O    (d,)          lm_head.weight                head.W.T (d, vocab)
 
 Names may begin with "transformer.".  The matrices of the blocks are stored (inputs, outputs), as ours are ("Conv1D");
 lm_head alone is (outputs, inputs).  Without lm_head, or where it equals wte, the head is tied.  h.N.attn.bias and
@@ -69,9 +69,11 @@ def read_gpt2(path: str | Path, n_heads: int | None = None) -> tuple[dict[str, A
     if n_heads is None:
         raise ValueError(f"{path}: no config.json with n_head beside it; write from_gpt2(path, n_heads=...)")
     settings = {
-        "vocab_size": vocab, "context": shapes["wpe.weight"][0], "d_model": d_model, "n_heads": n_heads, "n_layers": depth,
+        "vocab_size": vocab, "context": shapes["wpe.weight"][0], "d_model": d_model, "n_heads": n_heads,
+        "n_layers": depth,
         "tie_head": tied, "packed": True, "bias": True,
-        "d_hidden": shapes["h.0.mlp.c_fc.bias"][0] if depth else None, "eps": float(config.get("layer_norm_epsilon", 1e-5)),
+        "d_hidden": shapes["h.0.mlp.c_fc.bias"][0] if depth else None,
+        "eps": float(config.get("layer_norm_epsilon", 1e-5)),
     }  # fmt: skip
     return settings, state
 

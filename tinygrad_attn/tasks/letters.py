@@ -81,7 +81,7 @@ _N, _ORDERED = len(LETTERS), 8
 
 
 class _Letters(Task):
-    """Tasks on random letters.  A sum of letters, modulo their number, is a row's checksum: 0 is held out, all others train."""
+    """Tasks on random letters.  The sum of a row's letters modulo their number decides: 0 is held out, others train."""
 
     def __init__(self, seed: int, held_out: int = 512) -> None:
         self.seed, self._held_out = seed, held_out

@@ -46,7 +46,7 @@ class Reader(Module):
         self.answer = Linear(d_model, answers, seed=rng)
 
     def forward(self, tokens: Ints, **attention: Any) -> Tensor:
-        """Tokens (B, n <= 8) -> logits (B, answers) at the last one.  mask, causal, scale: as in MultiHeadAttention's call.
+        """Tokens (B, n <= 8) -> logits (B, answers) at the last one.  mask, causal, scale: as of MultiHeadAttention.
 
         Errors: IndexError for more than 8 tokens."""
         x = self.token(tokens) + self.position(np.arange(tokens.shape[-1]))  # (B, n, d_model)

@@ -180,7 +180,7 @@ class Ranks:
 
 
 def cuda_aware() -> bool:
-    """Can this MPI send from the memory of a GPU?  (Open MPI and MPICH answer this question, others are taken not to.)"""
+    """Can this MPI send from the memory of a GPU?  (Open MPI and MPICH answer, others are taken not to.)"""
     try:
         return bool(ctypes.CDLL(None).MPIX_Query_cuda_support())
     except (AttributeError, OSError, TypeError):

@@ -1,4 +1,4 @@
-"""The doctor on numbers: where NaN and inf began, singular points, gradients that are exactly 0, a float64 that slipped in."""
+"""The doctor on numbers: where NaN and inf began, singular points, gradients that are 0, a float64 that slipped in."""
 
 from __future__ import annotations
 

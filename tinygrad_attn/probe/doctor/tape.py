@@ -143,7 +143,7 @@ def _constants(e: Evidence) -> Iterator[tuple[str, str]]:
 
 
 def _forgotten_leaves(e: Evidence) -> Findings:
-    """Leaves made in an __init__ that get a gradient but are no parameters of the Module: private, or hidden in an object."""
+    """Leaves made in an __init__ that get a gradient but are no parameters: private, or hidden in an object."""
     for node in e.order:
         if node.op is LEAF and node not in e.names and node.code.co_name == "__init__":
             what = f"a tensor of shape {tuple(node.shape)} gets a gradient, but the module does not list it"
