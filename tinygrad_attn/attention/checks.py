@@ -13,12 +13,14 @@ from ..autodiff.tensor import Tensor
 
 
 def as_tensors(*values: Any) -> tuple[Tensor, ...]:
-    """Each value as a Tensor of floats, on the device of the first that is one already; integers become float32."""
+    """Each value as a Tensor of floats, on the device of the first that is one already.  An array takes that one's
+    dtype, for nothing widens; integers become float32."""
     if all(isinstance(x, Tensor) and x._data.dtype.kind == "f" for x in values):
         return values
     like = next((x for x in values if isinstance(x, Traced)), None)
     device = like.device if isinstance(like, Tensor) else None
-    given = (x if isinstance(x, Tensor) else Tensor(x, device=device) for x in values)
+    dtype = like.dtype if isinstance(like, Tensor) and like.dtype.kind == "f" else None
+    given = (x if isinstance(x, Tensor) else Tensor(x, dtype=dtype, device=device) for x in values)
     return tuple(x if x.dtype.kind == "f" else astype(x, "float32") for x in given)
 
 

@@ -26,6 +26,8 @@ class Dropout:
 
     def __call__(self, index: tuple[slice, ...], rows: slice, columns: slice) -> Array:
         *lead, n_q, n_k = self.shape
+        # v may have more heads than the scores: they share factors, as they share weights
+        index = tuple([slice(None) if n == 1 else i for n, i in zip(lead, index[len(index) - len(lead) :])])
         start, stop, _ = rows.indices(n_q)
         # Each (batch entry, head...) is one run of n_q rows; the batch axis comes first and starts at `first`.
         before = self.first * math.prod(lead[1:]) if lead else 0

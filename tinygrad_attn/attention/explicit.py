@@ -86,8 +86,12 @@ def weigh(
     weights = softmax(masked, -1)  #                                      (..., n_q, n_k), rows sum to 1
     if guard is not None:
         weights = masked_fill(weights, ~guard, 0.0)  #                    a NaN row is NaN only where it may see
-    weights = astype(weights, dtype) if dtype == np.float16 else weights
-    weights.named("weights")
+    weights.named(
+        "weights"
+    )  #                                           float32 where q is float16: so must dL/dweights be
     dropped = weights if call.dropout is None else weights * call.dropout.whole()  # (..., n_q, n_k)
+    wanted, v = np.result_type(dtype, v.dtype), float32(v)
     mix = dropped @ v if guard is None else visible_mix(dropped, v, guard)
+    mix = astype(mix, wanted) if wanted == np.float16 else mix
+    weights = astype(weights, dtype) if dtype == np.float16 else weights
     return mix.named("mix"), weights  #                                   (..., n_q, n_k) @ (..., n_k, d_v)

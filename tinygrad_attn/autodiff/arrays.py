@@ -105,8 +105,8 @@ def fresh(value: Any, dtype: Any = None, device: str | None = None) -> Array:
 
 
 def to_host(array: Array) -> np.ndarray:
-    """`array` as a NumPy array; a copy only when it lives on another device."""
-    return array if isinstance(array, np.ndarray) else array.get()
+    """`array` (or a NumPy scalar) as a NumPy array; a copy only when it lives on another device."""
+    return np.asarray(array) if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
 def scalar(array: Array) -> Any:

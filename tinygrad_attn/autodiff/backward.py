@@ -55,14 +55,15 @@ def _deliver(step: Step, tensor_class: type) -> None:
     extras, gradient = step.node.extras, step.gradient
     if extras is None or not extras.keeps_grad:
         return
-    so_far = extras.grad
-    if so_far is None:
-        extras.grad = _own(gradient, tensor_class)
-    elif isinstance(gradient, Traced) or so_far._node is not None:
-        with enable_grad():
-            extras.grad = so_far + gradient
-    else:
-        so_far._data = module_of(gradient).asarray(so_far._data + gradient)
+    with extras.lock:  # leaves may be shared by threads
+        so_far = extras.grad
+        if so_far is None:
+            extras.grad = _own(gradient, tensor_class)
+        elif isinstance(gradient, Traced) or so_far._node is not None:
+            with enable_grad():
+                extras.grad = so_far + gradient
+        else:
+            so_far._data = module_of(gradient).asarray(so_far._data + gradient)
 
 
 def grad(

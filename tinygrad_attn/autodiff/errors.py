@@ -18,15 +18,15 @@ def failure(name: str, arguments: Sequence[str], values: Sequence[Any], error: E
     if isinstance(values[0], (list, tuple)) and any(hasattr(v, "shape") for v in values[0]):
         # an operation on a sequence: number its operands
         arguments, values = [f"{arguments[0]}[{i}]" for i in range(len(values[0]))], values[0]
+    arrays = {a: v for a, v in zip(arguments, values) if hasattr(v, "dtype") and isinstance(v.shape, tuple)}
     got = ", ".join(
-        f"{argument} {tuple(value.shape)}" + ("" if value.dtype.kind == "f" else f" {value.dtype}")
-        for argument, value in zip(arguments, values)
-        if hasattr(value, "shape")
+        f"{argument} {value.shape}" + ("" if value.dtype.kind == "f" else f" {value.dtype}")
+        for argument, value in arrays.items()
     )
-    devices = {device_of(value) for value in values if hasattr(value, "shape")}
+    devices = {device_of(value) for value in arrays.values()}
     line = describe(*calling_line(sys._getframe(1)))
     if len(devices) > 1:
-        where = ", ".join(f"{a} on {device_of(v)}" for a, v in zip(arguments, values) if hasattr(v, "shape"))
+        where = ", ".join(f"{argument} on {device_of(value)}" for argument, value in arrays.items())
         return TypeError(f"{name}: expected arrays on one device, got {where}; move one with .to(device)\n  at {line}")
     kind = type(error) if type(error) in (ValueError, TypeError, IndexError, np.exceptions.AxisError) else ValueError
     reason = str(error)

@@ -30,7 +30,8 @@ def _public(operation: Callable[P, Any]) -> Callable[P, Tensor]:
         for i in traced:
             if isinstance(args[i] if i < len(args) else kwargs.get(names[i]), Traced):
                 return operation(*args, **kwargs)
-        first = traced[0]
+        given = [args[i] if i < len(args) else kwargs.get(names[i]) for i in traced]
+        first = traced[next((n for n, x in enumerate(given) if hasattr(x, "dtype")), 0)]  # a plain number never narrows
         if first < len(args):
             args = (*args[:first], Tensor(args[first]), *args[first + 1 :])
         elif names[first] in kwargs:

@@ -21,8 +21,9 @@ from __future__ import annotations
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from types import CodeType
 from typing import Any
 
@@ -62,7 +63,6 @@ class Op:
     broadcasts: bool = False  # gradients are summed back to each argument's shape
     variadic: bool = False  # the first argument is a sequence of tensors
     saves: bool = False  # forward gives (out, saved)
-    views: bool = False  # the result shares memory with the argument
     needs: tuple[tuple[str, ...], ...] = field(init=False)
     pull: Pull = field(init=False)
 
@@ -137,7 +137,9 @@ class Node:
     `made` and `edited` are moments of one clock.  A node is made after its parents, so backward walks
     in falling order of `made`; a parent edited after its child was made is an error (see walk.py)."""
 
-    __slots__ = ("op", "parents", "residuals", "made", "edited", "shape", "dtype", "scope", "code", "offset", "extras")
+    __slots__ = (
+        "op", "parents", "residuals", "made", "edited", "shape", "dtype", "shares", "scope", "code", "offset", "extras"
+    )  # fmt: skip
     op: Op
     parents: tuple[Node | None, ...] | None  # None once backward has released them
     residuals: tuple[Any, ...]  # for each rule the values that it asked for; of a joint rule one dict
@@ -145,6 +147,7 @@ class Node:
     edited: int  # 0: never
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    shares: bool  # does the value lie in the memory of an operand?  Then an edit of that one changes this one, too
     scope: str
     code: CodeType  # with `offset`: the user's line (see origin.py)
     offset: int
@@ -186,15 +189,16 @@ class Node:
 
 
 class Extras:
-    """What few nodes have: a name, hooks, a kept gradient."""
+    """What few nodes have: a name, hooks, a kept gradient, which threads add to one at a time."""
 
-    __slots__ = ("name", "hooks", "keeps_grad", "grad")
+    __slots__ = ("name", "hooks", "keeps_grad", "grad", "lock")
 
     def __init__(self) -> None:
         self.name: str | None = None
         self.hooks: list[Callable[[Any], Any]] = []
         self.keeps_grad = False
         self.grad: Any = None
+        self.lock = Lock()
 
 
 def extras_of(node: Node) -> Extras:
@@ -207,10 +211,11 @@ def extras_of(node: Node) -> Extras:
 class Traced:
     """What operations see of a Tensor: the array, and the node that made it (None: a constant)."""
 
-    __slots__ = ("_data", "_node", "_name", "__weakref__")
+    __slots__ = ("_data", "_node", "_name", "_frozen", "__weakref__")
     _data: Any
     _node: Node | None
     _name: str | None
+    _frozen: Node | None  # the node of a leaf while requires_grad is off
 
 
 tick = itertools.count(1).__next__  # 1, 2, 3 ...: the clock, safe among threads
@@ -220,12 +225,12 @@ def record(
     op: Op,
     parents: tuple[Node | None, ...],
     residuals: tuple[Any, ...],
+    operands: Sequence[Any],
     out: Any,
-    dtype: np.dtype[Any],
     mode: Mode,
     frame: Any,
 ) -> Node:
-    """The node of a value that `op` has just made, called from `frame`."""
+    """The node of a value that `op` has just made of the arrays `operands`, called from `frame`."""
     node = Node()
     node.op = op
     node.parents = parents
@@ -233,7 +238,8 @@ def record(
     node.made = tick()
     node.edited = 0
     node.shape = out.shape
-    node.dtype = dtype
+    node.dtype = out.dtype
+    node.shares = out.base is not None and shares(out, operands)
     node.scope = mode.scope
     node.extras = None
     code = frame.f_code
@@ -245,9 +251,14 @@ def record(
     return node
 
 
+def shares(out: Any, operands: Sequence[Any]) -> bool:
+    """Is `out` a view of one of the operands?  (A view of a view has the same base: the array that owns the memory.)"""
+    return any(x is out.base or getattr(x, "base", None) is out.base for x in operands if x is not out)
+
+
 def leaf(data: Any, mode: Mode) -> Node:
     """A node for a tensor that the user made and wants gradients of."""
-    node = record(LEAF, (), (), data, data.dtype, mode, sys._getframe(1))
+    node = record(LEAF, (), (), (), data, mode, sys._getframe(1))
     node.scope = ""
     extras_of(node).keeps_grad = True
     return node

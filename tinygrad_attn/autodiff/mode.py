@@ -62,8 +62,8 @@ class Switch:
 
     def __exit__(self, *_: object) -> None:
         outer = current().outer
-        assert outer is not None
-        MODE.set(outer)
+        if outer is not None:  # None: a generator that is closed in another thread was never entered there
+            MODE.set(outer)
 
     def __call__(self, function: F) -> F:
         """As a decorator: the whole call runs inside; of a generator function, each of its steps."""

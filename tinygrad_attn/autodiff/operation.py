@@ -52,8 +52,8 @@ def op(
     names what it needs (see graph.py).  joint: one rule for all the arguments in `traced`; it may also
     ask for `needs`, a tuple of booleans, and returns a tuple (None where not needed).
     reference: the same operation in primitives; gradients of gradients go through it.
-    broadcasts: gradients are summed to each argument's shape.  views: the result shares memory with
-    the argument.  variadic: the first argument is a sequence.  saves: the forward returns (out, saved).
+    broadcasts: gradients are summed to each argument's shape.  variadic: the first argument is a sequence.
+    saves: the forward returns (out, saved).  views: no longer needed; a view is found by what it shares.
 
     Errors: TypeError when a rule asks for a name that the forward does not have.
 
@@ -66,7 +66,7 @@ def op(
     array([12.], dtype=float32)
     """
 
-    flags = {"broadcasts": broadcasts, "views": views, "variadic": variadic, "saves": saves}
+    flags = {"broadcasts": broadcasts, "variadic": variadic, "saves": saves}
 
     def define(forward: Callable[P, Any]) -> Operation[P]:
         made = _build(forward, vjps, joint, traced, reference, flags)

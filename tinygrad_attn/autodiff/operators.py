@@ -190,6 +190,8 @@ class Operators(Traced):
             raise TypeError(
                 f"a Tensor on {device_of(self._data)} does not become a NumPy array silently; write x.numpy()"
             )
+        if copy is False and dtype not in (None, self._data.dtype):
+            raise ValueError(f"a Tensor of {self._data.dtype} cannot become an array of {dtype} without a copy")
         if copy or dtype not in (None, self._data.dtype):
             return np.array(self._data, dtype=dtype)
         return self.data  # type: ignore[attr-defined]

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .dtypes import operand, promoted, settled, without_gradient
+from .dtypes import DEFAULT_DTYPE, operand, promoted, settled, without_gradient
 from .errors import failure
-from .graph import Node, Op, Traced, record
+from .graph import LEAF, Node, Op, Traced, record, shares
 from .mode import current
 
 Call = Callable[..., Any]
@@ -57,6 +57,8 @@ def of_one(op: Op) -> Call:
         except Exception as error:
             raise failure(op.name, op.arguments, (a, *settings), error) from error
         if (dtype is not a.dtype or type(out) is not type(a)) and not casts:
+            if dtype.char == "e" and a.dtype.kind != "f":  # NumPy computes functions of 8-bit integers in float16
+                out = forward(a.astype(DEFAULT_DTYPE), *settings)
             out = settled(out, (a,), a)
             dtype = out.dtype
         result = _new(type(x))
@@ -65,7 +67,9 @@ def of_one(op: Op) -> Call:
         mode = current()
         if parent is not None and mode.recording and dtype.kind == "f":
             parents = (parent,)
-            result._node = record(op, parents, keep((a, *settings, out), parents), out, dtype, mode, _frame(1))
+            result._node = record(op, parents, keep((a, *settings, out), parents), (a,), out, mode, _frame(1))
+        elif parent is not None and out.base is not None:
+            result._data = _apart(out, (a,), (parent,))
         if mode.listener is not None:
             mode.listener(op, [x, *settings], result, _frame(1))
         return result
@@ -111,7 +115,7 @@ def of_two(op: Op) -> Call:
         mode = current()
         if (p is not None or q is not None) and mode.recording and dtype.kind == "f":
             parents = (p, q)
-            result._node = record(op, parents, keep((a, b, out), parents), out, dtype, mode, _frame(1))
+            result._node = record(op, parents, keep((a, b, out), parents), (a, b), out, mode, _frame(1))
         if mode.listener is not None:
             mode.listener(op, [x, y], result, _frame(1))
         return result
@@ -160,12 +164,21 @@ def of_many(op: Op) -> Call:
         result._node = None
         mode = current()
         if mode.recording and dtype.kind == "f" and any(parents):
-            result._node = record(op, parents, keep((*values, out, saved), parents), out, dtype, mode, _frame(1))
+            result._node = record(op, parents, keep((*values, out, saved), parents), operands, out, mode, _frame(1))
+        elif out.base is not None:
+            result._data = _apart(out, operands, parents)
         if mode.listener is not None:
             mode.listener(op, given, result, _frame(1))
         return result
 
     return call
+
+
+def _apart(out: Any, operands: Sequence[Any], parents: Sequence[Node | None]) -> Any:
+    """`out`, or its copy where it is a view of a leaf: an optimiser edits a leaf's own array, and no node of this
+    result would remember that."""
+    leaves = [x for x, parent in zip(operands, parents) if parent is not None and parent.op is LEAF]
+    return out.copy() if shares(out, leaves) else out
 
 
 def told(what: str, given: list[Any], out: Any) -> None:
@@ -277,6 +290,8 @@ _FIXED = frozenset({int, float, bool, str, slice, type(None)})
 def _copied(setting: Any) -> Any:
     if type(setting) in _FIXED:
         return setting
+    if isinstance(setting, Traced):  # inside an index: x[i, j]
+        return setting._data.copy()
     if isinstance(setting, (list, tuple)):
         return type(setting)([_copied(part) for part in setting])
     return setting.copy() if hasattr(setting, "copy") else setting

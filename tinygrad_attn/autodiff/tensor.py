@@ -11,7 +11,7 @@ from .arrays import Array, device_of, fresh, is_array, to_host
 from .backward import backward as _run_backward
 from .dtypes import DEFAULT_DTYPE
 from .graph import LEAF, Traced, extras_of, leaf, tick
-from .mode import current
+from .mode import current, enable_grad
 from .operators import Operators
 from .ops import elementwise
 from .recording import told
@@ -73,8 +73,9 @@ class Tensor(Operators):
 
     def _edited(self) -> None:
         """The values changed: a node that kept the old ones must not be used any more."""
-        if self._node is not None:
-            self._node.edited = tick()
+        for node in (self._node, getattr(self, "_frozen", None)):
+            if node is not None:
+                node.edited = tick()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -120,9 +121,14 @@ class Tensor(Operators):
     def requires_grad(self, value: bool) -> None:
         if not self.is_leaf:
             raise RuntimeError("requires_grad of a computed tensor cannot be changed; use x.detach()")
-        if not value:
-            self._node = None
-        elif self._node is None:
+        if not value and self._node is not None:
+            # What is computed while it is frozen keeps this array, which an optimiser must not edit: leave that one to it.
+            self._frozen, self._node, self._data = self._node, None, self._data.copy()
+        elif value and self._node is None:
+            frozen, self._frozen = getattr(self, "_frozen", None), None
+            if frozen is not None and frozen.dtype == self.dtype and frozen.shape == self.shape:
+                self._node = frozen  # the same leaf: graphs that were made before see its edits
+                return
             if self.dtype.kind != "f":
                 raise TypeError(
                     f"only floats have gradients, got {self.dtype}; write the numbers with a point, "
@@ -146,8 +152,9 @@ class Tensor(Operators):
                 raise RuntimeError("this tensor does not require a gradient, so it has no .grad to set")
             if not isinstance(value, Tensor) or value._node is None:
                 value = Tensor(value, dtype=self.dtype, device=self.device)
-            elif value.dtype != self.dtype:
-                value = value.astype(self.dtype)
+            else:
+                with enable_grad():  # a copy with the graph: no two tensors share a gradient
+                    value = elementwise.astype(value, self.dtype)
             if value.shape != self.shape:
                 raise ValueError(f"x.grad = ...: expected shape {self.shape}, got {value.shape}")
         if self._node is not None:

@@ -59,6 +59,8 @@ def walk(
     while order:
         node = order.pop()
         gradient = pending.pop(node, None)
+        if node.parents is None:  # since this walk began: by a backward in a hook, or in another thread
+            raise _released(node)
         if gradient is not None:
             extras, contributions = node.extras, []
             if extras is not None and extras.hooks and node not in until:
@@ -131,7 +133,7 @@ def _hooked(gradient: Any, hooks: list[Callable[[Any], Any]], node: Node) -> Any
     """`gradient` as the hooks of `node` leave it; under create_graph what they do is recorded too."""
     try:
         with enable_grad() if isinstance(gradient, Traced) else nullcontext():
-            for hook in hooks:
+            for hook in tuple(hooks):  # a hook may remove itself
                 gradient = hook(gradient)
     except Exception as error:
         error.add_note(f"in a hook of {node}")
@@ -157,10 +159,7 @@ def in_order(seeds: Collection[Node], until: frozenset[Node] = NOTHING) -> list[
             continue
         parents = node.parents
         if parents is None:
-            raise RuntimeError(
-                f"backward a second time through {node}: its saved arrays were released by the first; "
-                f"call the first one with retain_graph=True, or run the forward pass again"
-            )
+            raise _released(node)
         if node.edited and any("out" in need for need in node.op.needs):
             raise _edited(node, node)
         for parent in parents:
@@ -174,13 +173,20 @@ def in_order(seeds: Collection[Node], until: frozenset[Node] = NOTHING) -> list[
     return order
 
 
+def _released(node: Node) -> RuntimeError:
+    return RuntimeError(
+        f"backward a second time through {node}: its saved arrays were released by the first; "
+        f"call the first one with retain_graph=True, or run the forward pass again"
+    )
+
+
 def _check_edit(node: Node, parent: Node) -> None:
     """`parent` was edited after `node` was made: an error where a rule of `node` needs its value."""
     op = node.op
     parents = node.parents or ()
     names = {op.arguments[0 if op.variadic else op.traced[i]] for i, p in enumerate(parents) if p is parent}
     needed = any(names & set(need) for need, p in zip(op.needs, parents) if p is not None or op.joint)
-    if needed or op.views or op.reference is not None:
+    if needed or node.shares or op.reference is not None:
         raise _edited(node, parent)
 
 

@@ -48,7 +48,7 @@ def count(out: Tensor) -> Count:
 
 def _operations(node: Node) -> int:
     size = math.prod(node.shape)
-    if node.op.views:
+    if node.shares:
         return 0
     if node.op.name == "matmul":
         first = next(p for p in (node.parents or ()) if p is not None)

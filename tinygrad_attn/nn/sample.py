@@ -17,10 +17,14 @@ def pick(logits: np.ndarray, temperature: float, top_k: int | None, rng: np.rand
         raise ValueError(f"generate: expected a temperature of at least 0, got {temperature}")
     if top_k is not None and top_k < 1:
         raise ValueError(f"generate: expected top_k of at least 1, got {top_k}")
+    if np.isnan(logits).any() or (logits.max(axis=-1) == -np.inf).any():
+        raise ValueError("generate: the logits hold NaN, or a row of -inf alone: there is no token to draw")
     if temperature == 0.0:
         return logits.argmax(axis=-1)
     scores = logits.astype(np.float64)
-    scores = (scores - scores.max(axis=-1, keepdims=True)) / temperature
+    top = scores.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        scores = np.where(scores == -np.inf, -np.inf, (scores - top) / temperature)
     if top_k is not None and top_k < scores.shape[-1]:
         hidden = np.argsort(-scores, axis=-1, kind="stable")[..., top_k:]  # exactly k stay, also where some are equal
         np.put_along_axis(scores, hidden, -np.inf, axis=-1)

@@ -44,7 +44,7 @@ class FlatParameters:
 
         Errors: TypeError for a parameter that changed its dtype or device (``module.astype``, ``module.to``)."""
         for p, view in zip(self.params, self._views):
-            if p._data is not view:
+            if p._data is not view and p.requires_grad:  # (a frozen one keeps an array of its own)
                 if p.dtype != view.dtype or type(p._data) is not type(view):
                     raise TypeError(
                         f"an optimiser made for a parameter of {view.dtype} on {device_of(view)} found it of {p.dtype} "

@@ -69,8 +69,9 @@ def backward(x: Operands, g: Array, needs: tuple[bool, ...]) -> list[Any]:
     dbias = x.xp.zeros(x.bias.shape, x.dtype) if needs[3] else None
     for t in tiles(x):
         p, g_t = softmax(scores(t), -1), t.of_queries(g)  # (..., r, c) and (..., r, d_v)
-        ds = gradients(t, p, g_t)[1]  # (..., r, c)
         visible = t.visible if nan else None
+        p = p if visible is None else x.xp.where(visible, p, p.dtype.type(0))  # a NaN row is NaN only where it may see
+        ds = gradients(t, p, g_t)[1]  # (..., r, c)
         across = None if visible is None else visible.swapaxes(-1, -2)  # (..., c, r)
         dropped = p if t.dropout is None else p * t.dropout  # (..., r, c)
         t.of_queries(dq)[...] = mix(ds, t.k, visible) * x.scale  # (..., r, d_k)

@@ -62,25 +62,29 @@ def gelu_reference(x: Array) -> Array:
     return 0.5 * x * (1.0 + tanh(_C * (x + _CUBE * x * x * x)))
 
 
+@np.errstate(over="ignore")
 def _gelu_vjp(g: Array, needs: tuple[bool, ...], x: Array, saved: Array) -> list[Array]:
     """g * (1 + t) (0.5 + 0.5 x (1 - t) C (1 + 3 CUBE x^2)), with t = tanh(...) from the forward."""
     module = module_of(x)
     out = module.empty(g.shape, saved.dtype)
     for g_, x_, t, d in _blocks(g.astype(saved.dtype, copy=False), x.astype(saved.dtype, copy=False), saved, out):
         module.multiply(x_, x_, out=d)
+        module.minimum(d, 1e6, out=d)  # beyond |x| = 1000 the next factors are 0: never 0 * inf
         d *= 1.5 * _C * _CUBE
         d += 0.5 * _C
-        d *= x_  #                  0.5 x C (1 + 3 CUBE x^2)
         s = module.subtract(1.0, t)
         d *= s
-        d += 0.5
         module.add(1.0, t, out=s)
         d *= s
+        d *= x_  #                  (1 + t) (1 - t) 0.5 x C (1 + 3 CUBE x^2)
+        s *= 0.5
+        d += s
         d *= g_
     return [out]
 
 
 @op(joint=_gelu_vjp, traced=("x",), reference=gelu_reference, saves=True)
+@np.errstate(over="ignore")  # x^2 beyond 1e19: tanh is 1 there
 def gelu(x: Array) -> Array:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the tanh form.  float16 computes in float32.
     Source: Hendrycks and Gimpel 2016, Gaussian Error Linear Units, section 2.
@@ -99,8 +103,8 @@ def gelu(x: Array) -> Array:
         t *= x_
         module.tanh(t, out=t)
         module.add(t, 1.0, out=o)
+        o *= 0.5  # first: 2 x may overflow
         o *= x_
-        o *= 0.5
     return narrowed(out, x), tanh_
 
 

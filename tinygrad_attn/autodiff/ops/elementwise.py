@@ -216,8 +216,8 @@ def astype(x: Array, dtype: Any) -> Array:
     dtype('float64')
     """
     wanted = np.dtype(dtype)
-    if wanted.kind not in "biuf":
-        raise TypeError(f"expected a real dtype, got {wanted}")
+    if wanted.kind not in "biuf" or wanted.itemsize > 8:
+        raise TypeError(f"expected a real dtype, got {wanted}; a Tensor holds at most 64 bits")
     return x.astype(wanted)
 
 

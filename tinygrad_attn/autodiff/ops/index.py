@@ -35,7 +35,7 @@ def _is_basic(index: Any) -> bool:
     return all(part is None or part is Ellipsis or isinstance(part, (int, slice, np.integer)) for part in parts)
 
 
-@op(vjps={"x": lambda g, x_shape, index: add_at(g, index, x_shape)}, views=True)
+@op(vjps={"x": lambda g, x_shape, index: add_at(g, index, x_shape)})
 def getitem(x: Array, index: Any) -> Array:
     """x[index], with every kind of NumPy index: slices, integers, arrays, booleans, None, Ellipsis.
 

@@ -70,7 +70,7 @@ def cross_entropy(logits: Array, targets: Array, ignore_index: int = -100, label
     module, n = module_of(logits), logits.shape[-1]
     wide = widened(logits)
     if logits.size == 0:
-        return module.zeros((), dtype=wide.dtype), wide.copy()
+        return narrowed(module.zeros((), dtype=wide.dtype), logits), wide.copy()
     flat = module.ascontiguousarray(wide.reshape(-1, n))
     row_starts = module.arange(
         0, flat.size, n

@@ -13,7 +13,7 @@ from ..arrays import Array, module_of
 from ..dtypes import narrowed, plain, widened
 from ..operation import op
 from .choice import where
-from .elementwise import _cast, _inverse
+from .elementwise import _cast
 from .shape import broadcast_to, expand_dims, flip, reshape, transpose
 from .softmax import has_axis, softmax
 
@@ -70,7 +70,7 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return x.mean(axis=axis, keepdims=keepdims)
 
 
-@op(vjps={"x": lambda g, x, axis, ddof: _kept(g, x.shape, axis) * _centred(x, axis) * (2.0 / _freedom(x, axis, ddof))})
+@op(vjps={"x": lambda g, x, axis, ddof: _kept(g, x.shape, axis) * _centred(x, axis) * (2.0 * _share(x, axis, ddof))})
 def var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> Array:
     """The variance over `axis`: sum (x - mean)^2 / (n - ddof).
 
@@ -89,21 +89,26 @@ def std(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> A
     >>> ta.std([1.0, 3.0]).item()
     1.0
     """
-    return narrowed(widened(x).std(axis=axis, keepdims=keepdims, ddof=ddof), x)
+    # by norm, which keeps the squares of tiny and huge entries
+    spread = norm(_centred(widened(x), axis), axis, keepdims) * _share(x, axis, ddof) ** 0.5
+    return narrowed(module_of(x).asarray(spread), x)
 
 
 def _std_rule(g: Array, x: Array, out: Array, axis: Axis, ddof: int) -> Array:
-    slope = g * _inverse(out, plain(out) > 0)
-    return _kept(slope, x.shape, axis) * _centred(x, axis) * (1.0 / _freedom(x, axis, ddof))
+    spread = _kept(out, x.shape, axis)
+    some = plain(spread) > 0
+    slope = where(some, _centred(x, axis) / where(some, spread, 1.0), 0.0)  # a number near 1, whatever the unit of x
+    return _kept(g, x.shape, axis) * slope * _share(x, axis, ddof)
 
 
 def _centred(x: Array, axis: Axis) -> Array:
     return x - mean(x, axis, True)
 
 
-def _freedom(x: Array, axis: Axis, ddof: int) -> int:
+def _share(x: Array, axis: Axis, ddof: int) -> float:
+    """1 / (n - ddof); where nothing is left to vary, value and gradient are no numbers."""
     free = _count(x.shape, axis) - ddof
-    return free if free > 0 else 1
+    return 1.0 / free if free > 0 else float("inf")
 
 
 def _extreme(g: Array, x: Array, out: Array, axis: Axis) -> Array:

@@ -11,7 +11,7 @@ from ..arrays import Array, module_of
 from ..operation import op
 
 
-@op(vjps={"x": lambda g, x_shape: reshape(g, x_shape)}, views=True)
+@op(vjps={"x": lambda g, x_shape: reshape(g, x_shape)})
 def reshape(x: Array, shape: int | Sequence[int]) -> Array:
     """The same entries in another shape; one length may be -1.
 
@@ -22,7 +22,7 @@ def reshape(x: Array, shape: int | Sequence[int]) -> Array:
     return x.reshape(shape)
 
 
-@op(vjps={"x": lambda g, axes: transpose(g, None if axes is None else _inverse_order(axes))}, views=True)
+@op(vjps={"x": lambda g, axes: transpose(g, None if axes is None else _inverse_order(axes))})
 def transpose(x: Array, axes: Sequence[int] | None = None) -> Array:
     """The axes in the order `axes` (None: reversed).
 
@@ -38,7 +38,7 @@ def _inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(order.index(i) for i in range(len(order)))
 
 
-@op(vjps={"x": lambda g, axis1, axis2: swapaxes(g, axis1, axis2)}, views=True)
+@op(vjps={"x": lambda g, axis1, axis2: swapaxes(g, axis1, axis2)})
 def swapaxes(x: Array, axis1: int, axis2: int) -> Array:
     """x with two axes exchanged.
 
@@ -49,7 +49,7 @@ def swapaxes(x: Array, axis1: int, axis2: int) -> Array:
     return x.swapaxes(axis1, axis2)
 
 
-@op(vjps={"x": lambda g, x_shape: reshape(g, x_shape)}, views=True)
+@op(vjps={"x": lambda g, x_shape: reshape(g, x_shape)})
 def squeeze(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """x without axes of length 1 (all of them, or those of `axis`).
 
@@ -60,7 +60,7 @@ def squeeze(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     return x.squeeze(axis)
 
 
-@op(vjps={"x": lambda g, x_shape: reshape(g, x_shape)}, views=True)
+@op(vjps={"x": lambda g, x_shape: reshape(g, x_shape)})
 def expand_dims(x: Array, axis: int | tuple[int, ...]) -> Array:
     """x with a new axis of length 1 at `axis`.
 
@@ -71,7 +71,7 @@ def expand_dims(x: Array, axis: int | tuple[int, ...]) -> Array:
     return module_of(x).expand_dims(x, axis)
 
 
-@op(vjps={"x": lambda g: g}, broadcasts=True, views=True)
+@op(vjps={"x": lambda g: g}, broadcasts=True)
 def broadcast_to(x: Array, shape: Sequence[int]) -> Array:
     """x repeated to `shape`; the gradient is summed back.
 
@@ -82,7 +82,7 @@ def broadcast_to(x: Array, shape: Sequence[int]) -> Array:
     return module_of(x).broadcast_to(x, shape)
 
 
-@op(vjps={"x": lambda g, axis: flip(g, axis)}, views=True)
+@op(vjps={"x": lambda g, axis: flip(g, axis)})
 def flip(x: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """x in reverse order along `axis` (None: along all).
 
