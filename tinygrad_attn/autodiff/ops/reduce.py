@@ -90,7 +90,7 @@ def std(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> A
     1.0
     """
     # by norm, which keeps the squares of tiny and huge entries
-    spread = norm(_centred(widened(x), axis), axis, keepdims) * _share(x, axis, ddof) ** 0.5
+    spread = norm(_centred(widened(x), axis), axis, keepdims) / (1.0 / _share(x, axis, ddof)) ** 0.5
     return narrowed(module_of(x).asarray(spread), x)
 
 
