@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; `x as x` is their word 
     from .autodiff.random import manual_seed as manual_seed
     from .autodiff.tensor import Tensor as Tensor
     from .nn.module import Module as Module
+    from .programs.record import program as program
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ HOME = {  # module -> the public names that it holds; a name alone is a module i
     "autodiff.random": "manual_seed",
     "autodiff.tensor": "Tensor",
     "nn.module": "Module",
+    "programs.record": "program",
 }
 MODULES = {"attention": "attention", "autodiff": "autodiff", "nn": "nn", "optim": "optim", "probe": "probe",
            "testing": "autodiff.testing"}  # fmt: skip

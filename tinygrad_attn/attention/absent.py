@@ -23,7 +23,7 @@ from ..autodiff.tensor import Tensor
 def nan_guard(visible: Array | None, q: Tensor, k: Tensor, v: Tensor) -> Array | None:
     """`visible` in full, (..., n_q, n_k), where it may hide a NaN or inf; None where ordinary products will do.
     One look per call, on the CPU only: on a GPU it would wait for the device."""
-    finite = all(type(x._data) is not np.ndarray or bool(np.isfinite(x._data).all()) for x in (q, k, v))
+    finite = all(not isinstance(x._data, np.ndarray) or bool(np.isfinite(x._data).all()) for x in (q, k, v))
     if visible is None or finite:
         return None
     return np.broadcast_to(visible, np.broadcast_shapes(visible.shape, (q.shape[-2], k.shape[-2])))

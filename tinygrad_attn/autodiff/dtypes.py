@@ -31,13 +31,13 @@ def constant(value: Any, like: Array) -> Any:
     if isinstance(value, (bool, int, float)):
         return value
     if is_array(value):
-        if type(value) is not type(like):
+        if type(value) is not type(like) and module_of(value) is not module_of(like):
             raise TypeError(
                 f"expected arrays on one device, a Tensor on {device_of(like)} met an array on {device_of(value)}; "
                 f"write ta.Tensor(array, device={device_of(like)!r}) first"
             )
         array = value
-    elif isinstance(value, (list, tuple)) and type(like) is np.ndarray:
+    elif isinstance(value, (list, tuple)) and isinstance(like, np.ndarray):
         array = np.asarray(value)
     elif isinstance(value, (list, tuple)):
         array = module_of(like).asarray(value)

@@ -10,8 +10,9 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,16 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     if buffer is None or buffer.size < size:
         buffer = buffers[key] = np.empty(size, dtype)
     return buffer[:size].reshape(shape)
+
+
+@contextmanager
+def fresh_scratch() -> Iterator[None]:
+    """Inside, this thread reuses no scratch from outside, and none from inside stays."""
+    before, _warm.__dict__["buffers"] = _warm.__dict__.get("buffers", {}), {}
+    try:
+        yield
+    finally:
+        _warm.__dict__["buffers"] = before
 
 
 @lru_cache(maxsize=1)
