@@ -19,7 +19,7 @@ WIDEST = 120  # columns, outside of `# fmt: off` (tables)
 
 # a room imports only what stands before it; "package" is tinygrad_attn/__init__.py, the door of a user's program
 # fmt: off
-ROOMS = ["show", "autodiff", "attention", "files", "nn", "optim", "tasks", "probe", "package",
+ROOMS = ["show", "autodiff", "attention", "files", "nn", "optim", "tasks", "probe", "programs", "package",
          "train", "lab", "pages", "sweep", "cli"]
 # the reading order of the engine: a file imports only what stands before it; ops/ is one station
 ENGINE = ["arrays", "blas", "origin", "switch", "mode", "random", "graph", "errors", "dtypes", "recording", "operation", "ops",

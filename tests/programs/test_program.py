@@ -142,7 +142,7 @@ def test_training_steps_as_noted_are_training_steps(optimizer: Any) -> None:
         assert program.answers()[0] == f"result: {loss!r}"
         for a, b in zip(eager_model.parameters(), noted_model.parameters()):
             assert same(a, b) and same(a.grad, b.grad)
-    assert "update:" in str(program) and "AdamW" in str(program) or optimizer is SGD
+    assert "update:" in str(program) and optimizer.__name__ in str(program)
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -187,7 +187,7 @@ def test_a_number_read_in_mid_step_is_an_error_that_names_the_line() -> None:
         half = total.item() / 2
         return (w * half).sum()
 
-    with pytest.raises(ProgramError, match="half = total.item"):
+    with pytest.raises(ProgramError, match=r"half = total\.item"):
         ta.program(step)
     assert type(w._data) is np.ndarray
     assert ta.program(lambda: (w * w).sum().item()).answers() == ["result: 5.0"]

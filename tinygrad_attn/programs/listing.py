@@ -147,8 +147,9 @@ class Program:
                 continue
             array = np.asarray(getattr(array, "_data", array))
             if array.shape != value.array.shape or array.dtype != value.array.dtype:
+                was = value.array
                 raise ProgramError(
-                    f"{self.name(value)}: expected {value.array.dtype} {value.array.shape}, got {array.dtype} {array.shape}"
+                    f"{self.name(value)}: expected {was.dtype} {was.shape}, got {array.dtype} {array.shape}"
                 )
             space[self.name(value)][...] = array
 

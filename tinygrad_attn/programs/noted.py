@@ -1,9 +1,9 @@
 """Noted: an array that tells the tape what is done with it.
 
-NumPy asks an array's class before it computes (``__array_ufunc__``, ``__array_function__``), and methods are looked up in
-the class: here each of them computes on the plain array and notes the call.  So an operation needs no change to be noted,
-nor does NumPy that the user wrote.  A function that makes an array out of nothing (np.empty) has nobody to ask: for the
-time of the recording it stands replaced (``replaced``)."""
+NumPy asks an array's class before it computes (``__array_ufunc__``, ``__array_function__``), and methods are looked up
+in the class: here each of them computes on the plain array and notes the call.  So an operation needs no change to be
+noted, nor does NumPy that the user wrote.  A function that makes an array out of nothing (np.empty) has nobody to ask:
+for the time of the recording it stands replaced (``replaced``)."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Scalar(Noted):
     """Where NumPy gives a number that is no array: ``x += 1`` makes a new one."""
 
 
-_METHODS = """astype copy sum max min any all prod reshape ravel flatten take mean var std cumsum cumprod repeat dot argmax
-    argmin fill sort argsort put searchsorted nonzero clip round swapaxes transpose squeeze view diagonal trace ptp choose
-    compress conj partition argpartition byteswap"""
+_METHODS = """astype copy sum max min any all prod reshape ravel flatten take mean var std cumsum cumprod repeat dot
+    argmax argmin fill sort argsort put searchsorted nonzero clip round swapaxes transpose squeeze view diagonal trace
+    choose compress conj partition argpartition byteswap"""
 _IN_PLACE = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
 _LOOKS = {
     "__bool__": "bool",
@@ -199,8 +199,9 @@ def replaced(tape_: Tape) -> Iterator[None]:
 
     def creator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         copies = name in ("array", "asarray", "ascontiguousarray")  # of an array that is not noted: a constant
+
         def create(*args: Any, **kwargs: Any) -> Any:
-            # compiled code that asks for an array (numpy.random) fills it behind our back: only Python that names us is noted
+            # compiled code that asks for an array (numpy.random) fills it unseen: only Python that names us is noted
             asked = name in sys._getframe(1).f_code.co_names
             if tape() is None or not asked or (copies and not any(isinstance(x, Noted) for x in args)):
                 return function(*plain(args), **plain(kwargs))

@@ -56,7 +56,8 @@ class Buffer:
 @dataclass(eq=False)
 class Line:
     """One array call.  form: call, method, get, set, attribute, infix or look; phase: forward, backward or update.
-    op: the operation ("matmul"); rule: what it gives in backward ("dL/dx"); inside: the function of ours that called."""
+    op: the operation ("matmul"); rule: what it gives in backward ("dL/dx"); inside: the function of ours that called;
+    group: equal for the lines of one operation."""
 
     form: str
     what: str
@@ -127,8 +128,8 @@ class Tape:
         line = Line(form, what, args, kwargs, reads, **_asked_by(self))
         if self.read is not None and form != "look":
             raise ProgramError(
-                f"a number was read in mid-step at {self.read.place}: {self.read.source}\n  what follows could depend on "
-                f"it and the program would not know; return the tensor and read it after the step"
+                f"a number was read in mid-step at {self.read.place}: {self.read.source}\n  what follows could depend "
+                f"on it and the program would not know; return the tensor and read it after the step"
             )
         if form == "look" and what != "bool" and line.inside in ("", "item", "tolist"):
             self.read = line
@@ -175,8 +176,8 @@ def root_of(array: np.ndarray) -> np.ndarray:
 
 
 def _asked_by(tape: Tape) -> dict[str, Any]:
-    """Who asked for the call that is being noted, from the frames above it: the operation (or the node whose rule runs),
-    the function of ours that called, and the user's line."""
+    """Who asked for the call that is being noted, from the frames above it: the operation (or the node whose rule
+    runs), the function of ours that called, and the user's line."""
     frame: Any = sys._getframe(2)
     inside, op, node, phase, codes = "", None, None, "forward", set()
     while frame is not None and is_inside[frame.f_code.co_filename]:
