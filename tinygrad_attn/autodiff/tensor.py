@@ -122,7 +122,7 @@ class Tensor(Operators):
         if not self.is_leaf:
             raise RuntimeError("requires_grad of a computed tensor cannot be changed; use x.detach()")
         if not value and self._node is not None:
-            # What is computed while it is frozen keeps this array.  An optimiser may edit its own: leave that one to it.
+            # What is computed while it is frozen keeps this array; the one that an optimiser may edit is left to it.
             self._frozen, self._node, self._data = self._node, None, self._data.copy()
         elif value and self._node is None:
             frozen, self._frozen = getattr(self, "_frozen", None), None
