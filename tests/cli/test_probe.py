@@ -95,3 +95,13 @@ def test_train_with_meters(tmp_path):
     losses = [[json.loads(line)["loss"] for line in lines] for lines in files]
     assert losses[0] == losses[1]  # looking changes no bit
     assert run("train", "copy", "--meters", 0, "--out", tmp_path / "none").returncode == 2
+
+
+def test_program_prints_and_writes_a_file_that_runs_alone(folder, tmp_path, capsys):
+    assert main(["program", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "dL/dq, dL/dk, dL/dv of fused_attention(" in said and "blocks_0_attn_W_Q" in said
+    assert main(["program", str(folder), "--save", str(tmp_path), "--html", str(tmp_path / "program.html")]) == 0
+    assert "blocks_0_attn_W_Q" in (tmp_path / "program.html").read_text()
+    done = subprocess.run([sys.executable, "-I", tmp_path / "program.py"], capture_output=True, text=True, check=True)
+    assert "gradient of blocks.0.attn.W_Q: norm" in done.stdout

@@ -203,3 +203,40 @@ def test_what_numpy_does_not_see_is_an_error() -> None:
 
     with pytest.raises(ProgramError, match="past NumPy's functions"):
         ta.program(step, numbers(2))
+
+
+def test_programs_that_differ_in_the_scale_differ_in_two_lines() -> None:
+    x = numbers(2, N, 8)
+    (scaled, _), (unscaled, _) = attention_step(), attention_step(scale=1.0)
+    one, two = ta.program(scaled, x), ta.program(unscaled, x)
+    assert one.diff(one) == one.diff(one, numbers=True) == "the same lines"
+    rows = one.diff(two, numbers=True).splitlines()
+    assert [row[0] + row.rpartition("* ")[2][:3] for row in rows if row[0] != "="] == ["-0.5", "+1.0", "-0.5", "+1.0"]
+    assert any("weights" in row and " | " in row for row in rows)
+    explicit, fused = one, ta.program(attention_step(fused=True)[0], x)
+    assert "fused_attention" in explicit.diff(fused)
+
+
+def test_the_page_lights_names_and_folds_modules() -> None:
+    model = MiniGPT(11, 8, 16, 2, 1, seed=0)
+    tokens = np.arange(8)[None]
+    program = ta.program(lambda: ta.cross_entropy(model(tokens), tokens).backward())
+    page = program.html()
+    assert page.startswith("<!doctype html>") and "<summary>forward blocks.0.attn" in page
+    assert page.count('data-name="blocks_0_attn_W_Q"') >= 2 and "<script>" in program._repr_html_()
+
+
+def test_names_that_meet_stay_apart() -> None:
+    tensors = {name: ta.Tensor([float(i)], requires_grad=True) for i, name in enumerate(("np", "v1", "x", "x_2"), 2)}
+    others = {"x": ta.Tensor([7.0], requires_grad=True)}
+
+    def step() -> ta.Tensor:
+        total = others["x"] * 1.0
+        for tensor in tensors.values():
+            total = total * tensor
+        return total
+
+    program = ta.program(step)  # checked: the lines give what the run gave
+    names = [program.name(v) for line in program.lines for v in line.reads]
+    assert {"np_2", "x", "x_2"} <= set(names) and len({*names}) == 9
+    assert program.answers() == ["result: 840.0"]

@@ -25,6 +25,7 @@ COMMANDS = {  # each a module of this room, and its line in the help
     "inspect": "score gradients, saturation and bilinear form of each head of a trained model",
     "step": "walk backward through a trained model, node by node",
     "doctor": "what is wrong with a trained model's gradient flow, and what to change",
+    "program": "a trained model's step as NumPy lines: printed, or as a file that needs NumPy alone",
     "report": "one offline HTML page about a trained model's attention, or about the experiments",
     "play": "the live page: type a sentence, turn the knobs (needs the extra `play`)",
     "lab": "experiments that answer one question each; without a name: the list",

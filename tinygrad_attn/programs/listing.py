@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import reading, source
+from . import diff as difference
+from . import html, reading, source
 from .errors import ProgramError
 from .tape import Buffer, Line, Tape, Value
 from .text import edits, identifier, placed, text_of
+
+RESERVED = ("np", "array", "answer", "stored", "print", "slice", "bool")  # words that the file itself uses
 
 
 @dataclass
@@ -31,7 +34,7 @@ class Program:
         self.results, self.inputs = results, inputs
         self.expected = [(label, value.array.copy()) for label, value in results]
         self._names: dict[int, str] = {}
-        self._taken: Counter[str] = Counter()
+        self._taken = {*RESERVED, *(f"memory_{i}" for i in range(len(tape.buffers) + 1))}
         kept = {id(value) for _, value in results}
         self._inlined = {id(line.makes[0]) for line in tape.lines if _stands_inside(line, kept)}
         self._inlined -= {id(v) for line in tape.lines for v in edits(line)}
@@ -52,8 +55,9 @@ class Program:
             return text_of(value.line, self.name)
         if id(value) not in self._names:
             word = identifier(value.name) if value.name else self._numbered(value)
-            self._taken[word] += 1
-            self._names[id(value)] = word if self._taken[word] == 1 else f"{word}_{self._taken[word]}"
+            free = (name for name in chain([word], (f"{word}_{i}" for i in count(2))) if name not in self._taken)
+            self._names[id(value)] = name = next(free)
+            self._taken.add(name)
         return self._names[id(value)]
 
     @staticmethod
@@ -86,6 +90,18 @@ class Program:
     def calls(self) -> str:
         """Every array call, one a line; ``print(program)`` shows the operations."""
         return reading.by_call(self)
+
+    def diff(self, other: Program, numbers: bool = False) -> str:
+        """The lines that only this one (-) or only the other (+) has.  numbers=True also shows (=) the norms of both in
+        the lines that they share, where they differ."""
+        return difference.diff(self, other, numbers)
+
+    def html(self) -> str:
+        """One page, folded by module: a name under the pointer lights up where it is made and used."""
+        return html.whole(self)
+
+    def _repr_html_(self) -> str:
+        return html.in_a_cell(self)
 
     # ------------------------------------------------------------------------ what was there before
 
