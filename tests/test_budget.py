@@ -9,12 +9,12 @@ from collections import Counter
 
 from sources import code_lines, room, sources
 
-BUDGET = {"framework": 9481, "applications": 3645}
+BUDGET = {"framework": 9486, "applications": 3645}
 APPLICATIONS = {"lab", "pages", "sweep", "cli", "site", "lessons"}
 # fmt: off
 ROOMS = {  # the sizes at the last change of a budget
     "root": 125, "autodiff": 2627, "attention": 1049, "nn": 677, "optim": 211, "files": 211, "show": 363,
-    "tasks": 288, "probe": 2189, "programs": 964, "train": 777,
+    "tasks": 288, "probe": 2189, "programs": 969, "train": 777,
     "lab": 1627, "cli": 855, "pages": 787, "sweep": 376,
 }
 # fmt: on

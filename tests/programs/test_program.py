@@ -226,6 +226,20 @@ def test_the_page_lights_names_and_folds_modules() -> None:
     assert page.count('data-name="blocks_0_attn_W_Q"') >= 2 and "<script>" in program._repr_html_()
 
 
+def test_an_example_may_be_a_tensor() -> None:
+    def square(x: ta.Tensor) -> ta.Tensor:
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    x = ta.Tensor([1.0, 2.0], requires_grad=True)
+    program = ta.program(square, x)
+    assert type(x._data) is np.ndarray and x.grad.numpy().tolist() == [2.0, 4.0]
+    found = program.run(ta.Tensor([3.0, 4.0])).arrays
+    assert found["gradient of x"].tolist() == [6.0, 8.0] and found["result"] == 25.0
+    assert program.run().arrays["result"] == 5.0
+
+
 def test_names_that_meet_stay_apart() -> None:
     tensors = {name: ta.Tensor([float(i)], requires_grad=True) for i, name in enumerate(("np", "v1", "x", "x_2"), 2)}
     others = {"x": ta.Tensor([7.0], requires_grad=True)}

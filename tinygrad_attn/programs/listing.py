@@ -46,6 +46,8 @@ class Program:
         self.data, self.places = self._memory()
         self.texts = [self.text(line) for line in self.lines]
         self._check()
+        for value in {v for line in tape.lines for v in (*line.reads, *line.makes)}:  # shapes stay, numbers go
+            value.array = np.broadcast_to(np.empty((), value.array.dtype), value.array.shape)
 
     # ------------------------------------------------------------------------ names
 

@@ -19,6 +19,7 @@ import numpy as np
 from .tape import Line, Tape, Value
 
 _asarray = np.asarray  # NumPy's own, while ours stands in its place
+_one_at_a_time = threading.Lock()  # names of NumPy stand replaced while a step is recorded
 _here = threading.local()  # .tape: the tape of the recording in this thread, or None
 
 
@@ -194,6 +195,7 @@ def _result(given: Any, line: Line, tape_: Tape) -> Any:
 @contextmanager
 def replaced(tape_: Tape) -> Iterator[None]:
     """In this thread np.empty and its like note what they make, and math.isfinite asks NumPy."""
+    _one_at_a_time.acquire()
     real = {name: getattr(np, name) for name in _CREATORS.split()}
     finite = math.isfinite
 
@@ -220,3 +222,4 @@ def replaced(tape_: Tape) -> Iterator[None]:
         math.isfinite = finite
         for name, function in real.items():
             setattr(np, name, function)
+        _one_at_a_time.release()

@@ -114,7 +114,7 @@ def _name_values(notes: Tape, found: Reached, function: Any, examples: Any, name
         array = example._data if isinstance(example, Traced) else example
         value = by_array.get(id(array))
         if value is not None:
-            value.name = parameters[i] if i < len(parameters) else f"input_{i}"
+            value.name = found.names[id(example)] = parameters[i] if i < len(parameters) else f"input_{i}"
 
 
 def _inputs(notes: Tape, examples: Any) -> list[Value | None]:
