@@ -5,6 +5,8 @@ Forward keeps q, k, v, out and what the kernels ask to keep; backward recomputes
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..autodiff.arrays import Array
 from ..autodiff.operation import op
 from ..autodiff.tensor import Tensor
@@ -17,6 +19,7 @@ def _reference(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, call: Call)
     return attend(q, k, v, bias, call)[0]
 
 
+@np.errstate(under="ignore")
 def _vjp(
     g: Array, needs: kernels.Needs, q: Array, k: Array, v: Array, bias: Array, call: Call, out: Array, saved: Array
 ) -> list[Array | None]:
@@ -24,6 +27,7 @@ def _vjp(
 
 
 @op(joint=_vjp, traced=("q", "k", "v", "bias"), reference=_reference, saves=True)
+@np.errstate(under="ignore")  # e^-1000 is the 0 that is meant
 def fused_attention(q: Array, k: Array, v: Array, bias: Array | None, call: Call) -> tuple[Array, Array | None]:
     """softmax(scale q k^T + bias) v over visible keys, by the kernels.
 

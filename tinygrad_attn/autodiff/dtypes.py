@@ -30,6 +30,10 @@ def constant(value: Any, like: Array) -> Any:
         return value.item()
     if isinstance(value, (bool, int, float)):
         return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask; write array.filled(...)")
+    if isinstance(value, np.ndarray) and isinstance(like, np.ndarray):
+        value = np.asarray(value)  # a memory map is an array, too
     if is_array(value):
         if type(value) is not type(like) and module_of(value) is not module_of(like):
             raise TypeError(

@@ -60,11 +60,10 @@ def _compared(sign: str, compare: Method) -> Method:
     """``x > 0`` as a plain boolean array."""
 
     def comparison(x: Traced, y: Any) -> Array:
-        y = plain(y)
-        try:
-            return compare(x._data, y if type(y) is type(x._data) else constant(y, x._data))
+        try:  # an array takes the Tensor's dtype, as in arithmetic
+            return compare(x._data, y._data if isinstance(y, Traced) else constant(y, x._data))
         except (TypeError, ValueError) as error:
-            raise failure(sign, ("x", "y"), (x._data, y), error) from None
+            raise failure(sign, ("x", "y"), (x._data, plain(y)), error) from None
 
     return comparison
 

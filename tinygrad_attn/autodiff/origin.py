@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import linecache
 import os
 from collections.abc import Callable
@@ -49,11 +50,11 @@ def describe(code: Any, offset: int) -> str:
 
 def formula(rule: Callable[..., Any]) -> str:
     """A rule as its source says it: the body of a lambda, ``g * out``; of a function its call, ``_base(g, x, y)``."""
-    code = rule.__code__
+    code = inspect.unwrap(rule).__code__
     names = code.co_varnames[: code.co_argcount]
     same = [
         found
-        for found in _lambdas(code.co_filename)
+        for found in _lambdas("".join(linecache.getlines(code.co_filename)))
         if found.lineno == code.co_firstlineno and tuple(argument.arg for argument in found.args.args) == names
     ]
     if len(same) > 1:  # several on a line: the one whose body holds the instructions
@@ -71,10 +72,10 @@ def formula(rule: Callable[..., Any]) -> str:
     return " ".join(text.split())
 
 
-@functools.cache
-def _lambdas(filename: str) -> list[ast.Lambda]:
+@functools.lru_cache(maxsize=32)
+def _lambdas(text: str) -> list[ast.Lambda]:  # by the text: a cell of a notebook is edited under the same name
     try:
-        tree = ast.parse("".join(linecache.getlines(filename)))
+        tree = ast.parse(text)
     except SyntaxError:
         return []
     return [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]

@@ -36,6 +36,8 @@ class Tensor(Operators):
         given = data
         if isinstance(data, Traced):
             data = data._data
+        elif isinstance(data, np.ma.MaskedArray):
+            raise TypeError("Tensor: a masked array would lose its mask; write array.filled(...)")
         elif not is_array(data):
             data = _from_python(data, dtype)
         self._data = checked_dtype(fresh(data, dtype, device))

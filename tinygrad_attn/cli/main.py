@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         code = int(arguments.run(arguments) or 0)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # (None: a service without one)
+            sys.stdout.flush()
         return code
     except UserError as error:
         print(f"tinygrad-attn {arguments.command}: {error}", file=sys.stderr)

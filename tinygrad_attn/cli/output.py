@@ -21,7 +21,7 @@ def console(quiet: bool = False, plain: bool = False) -> Console:
     plain: treat the output as a file, though it looks like a terminal."""
     terminal = False if plain else None  # None: rich finds out
     # (markup eats a path's [brackets])
-    screen = Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False)
+    screen = Console(quiet=quiet, force_terminal=terminal, highlight=False, markup=False, emoji=False)
     screen.soft_wrap = not screen.is_terminal and "COLUMNS" not in os.environ  # a pipe has no width: lines stay whole
     return screen
 
@@ -30,7 +30,8 @@ def console(quiet: bool = False, plain: bool = False) -> Console:
 def progress(on: Console, what: str, total: int) -> Iterator[Callable[..., None]]:
     """A progress bar while the block runs; gives `update(done, text, below=None)`, where `below` is a table that stays
     under the bar until another takes its place.  In a pipe it shows nothing: a bar is no text."""
-    if not on.is_terminal or on.quiet:
+    forced = "FORCE_COLOR" in os.environ and not on.file.isatty()  # it allows colours, no bar in a file
+    if not on.is_terminal or on.quiet or forced:
         yield lambda done, text, below=None: None
         return
     narrow = on.width < 70

@@ -8,7 +8,6 @@ from ..files.errors import as_user_error
 from ..nn import MiniGPT
 from ..tasks.letters import Task
 from .attend import row_of
-from .output import console
 from .shared_arguments import add_run, flag, run_of
 
 
@@ -26,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = {name: getattr(arguments, name) for name in ("prompt", "tokens", "temperature", "top_k", "seed")}
     with as_user_error(ValueError):
         text = sampled(model, task, **settings)
-    console().print(text, markup=False, soft_wrap=True)
+    print(text)  # not by rich, which changes tabs and control characters
     return 0
 
 

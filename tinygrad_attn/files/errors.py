@@ -52,3 +52,5 @@ def needs(module: str, extra: str, what: str = "this") -> Any:
         package = module.partition(".")[0]
         reason = "" if getattr(error, "name", None) in (module, package) else f" ({error})"
         raise Missing(f"{what} needs {package}{reason}: pip install 'tinygrad_attn[{extra}]'") from error
+    except Exception as error:  # installed, but broken here: a backend that is not there, a library that does not fit
+        raise Missing(f"{what} needs {module}, which cannot be used here: {error}") from error

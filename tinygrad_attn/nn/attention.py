@@ -10,6 +10,7 @@ x (B, n, d_model)
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -105,19 +106,20 @@ class MultiHeadAttention(Module):
         (..., 1, n, n_k) or per head (..., n_heads, n, n_k).  cache: decode after the positions it holds.
         causal, scale: for this call, in place of the module's own."""
         self._check(x, context, cache)
-        q, k, v = self._projected(x, x if context is None else context)
-        causal = self.causal if causal is None else causal
-        if cache is not None:
-            k, v = cache.extended(k, v)
-            causal = "bottom-right" if causal else False
-        if self.n_kv_heads != self.n_heads:
-            k, v = self._repeated(k), self._repeated(v)  #            (..., n_heads, n_k, d)
-        scale, rate = self.scale if scale is None else scale, self.dropout if self.training else 0.0
-        mask, weights = self._mask(mask, x), None
-        if self.attention == "fused" and not return_weights:
-            mix = fused_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate)  # (..., n_heads, n, d_v)
-        else:  # and weights (..., n_heads, n, n_k)
-            mix, weights = scaled_dot_product_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate)
+        with nullcontext() if cache is None else cache.restored_on_error():
+            q, k, v = self._projected(x, x if context is None else context)
+            causal = self.causal if causal is None else causal
+            if cache is not None:
+                k, v = cache.extended(k, v)
+                causal = "bottom-right" if causal else False
+            if self.n_kv_heads != self.n_heads:
+                k, v = self._repeated(k), self._repeated(v)  #            (..., n_heads, n_k, d)
+            scale, rate = self.scale if scale is None else scale, self.dropout if self.training else 0.0
+            mask, weights = self._mask(mask, x), None
+            if self.attention == "fused" and not return_weights:
+                mix = fused_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate)  # (..., n_heads, n, d_v)
+            else:  # and weights (..., n_heads, n, n_k)
+                mix, weights = scaled_dot_product_attention(q, k, v, mask, causal=causal, scale=scale, dropout=rate)
         n = x.shape[-2]
         beside = reshape(swapaxes(mix, -3, -2), (*x.shape[:-2], n, self.n_heads * self.d_v))
         out = beside @ self.W_O  #                                    (..., n, n_heads d_v) @ (n_heads d_v, d_model)

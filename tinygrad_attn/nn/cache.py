@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ..autodiff.ops.shape import concatenate
 from ..autodiff.tensor import Tensor
 
@@ -28,6 +31,16 @@ class KVCache:
 
     def __len__(self) -> int:
         return 0 if self.k is None else self.k.shape[-2]
+
+    @contextmanager
+    def restored_on_error(self) -> Iterator[None]:
+        """A call that is refused leaves no positions behind."""
+        before = self.k, self.v
+        try:
+            yield
+        except BaseException:
+            self.k, self.v = before
+            raise
 
     def extended(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add new positions; gives all keys and values so far.

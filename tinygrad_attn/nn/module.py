@@ -111,8 +111,8 @@ class Module:
         return self
 
     def astype(self, dtype: Any) -> Self:
-        """Give every parameter another float dtype, in place; gradients are dropped."""
-        for parameter in self.parameters():
+        """Give every parameter of floats another float dtype, in place; gradients are dropped."""
+        for parameter in (p for p in self.parameters() if p.dtype.kind == "f"):
             wanted = parameter.requires_grad
             parameter._edited()  # a graph made before has kept the old node: its backward must fail, not be lost
             parameter.requires_grad = False

@@ -24,7 +24,7 @@ def pick(logits: np.ndarray, temperature: float, top_k: int | None, rng: np.rand
     scores = logits.astype(np.float64)
     top = scores.max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        scores = np.where(scores == -np.inf, -np.inf, (scores - top) / temperature)
+        scores = np.where(scores == top, 0.0, np.where(scores == -np.inf, -np.inf, (scores - top) / temperature))
     if top_k is not None and top_k < scores.shape[-1]:
         hidden = np.argsort(-scores, axis=-1, kind="stable")[..., top_k:]  # exactly k stay, also where some are equal
         np.put_along_axis(scores, hidden, -np.inf, axis=-1)

@@ -63,8 +63,8 @@ class FlatParameters:
 
 
 def listed(params: Params, name: str) -> list[Tensor]:
-    """The parameters as a list.  A single tensor would give its rows, a module nothing: both are refused."""
+    """The parameters as a list, each once.  A single tensor would give its rows, a module nothing: both are refused."""
     if isinstance(params, (Tensor, Module)):
         instead = "[w]" if isinstance(params, Tensor) else "model.parameters()"
         raise TypeError(f"{name}: expected a list of parameters, got a {type(params).__name__}; write {instead}")
-    return list(params)
+    return list({id(p): p for p in params}.values())

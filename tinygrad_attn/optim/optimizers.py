@@ -26,12 +26,19 @@ class Optimizer:
     moments: tuple[str, ...] = ()  # names of the running means, each as large as the parameters
 
     def __init__(self, params: Params, lr: float) -> None:
-        self.params = list({id(p): p for p in listed(params, type(self).__name__)}.values())
+        self.params = listed(params, type(self).__name__)
         if not self.params:
             raise ValueError("an optimiser needs at least one parameter; an exhausted generator gives none")
         for p in self.params:
             if not isinstance(p, Tensor) or not p.is_leaf or p.dtype.kind != "f":
-                raise TypeError("an optimiser takes leaves: float tensors made with requires_grad=True")
+                called = (
+                    getattr(p, "name", None) or f"{getattr(p, 'dtype', type(p).__name__)} {getattr(p, 'shape', '')}"
+                )
+                raise TypeError(f"an optimiser takes leaves: float tensors made with requires_grad=True; got {called}")
+            if p.dtype.char == "e":
+                raise TypeError(
+                    "an optimiser takes float32 or float64: in float16 its small constants are 0, and it divides by 0"
+                )
         if not lr >= 0.0:
             raise ValueError(f"expected a learning rate of at least 0, got {lr}")
         self.lr = lr

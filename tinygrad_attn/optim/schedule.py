@@ -14,8 +14,8 @@ def warmup_cosine(step: int, total: int, peak: float, warmup: int = 0, floor: fl
     >>> [round(warmup_cosine(s, 6, 1.0, warmup=2), 2) for s in range(7)]
     [0.5, 1.0, 1.0, 0.85, 0.5, 0.15, 0.0]
     """
+    if step >= total:
+        return floor
     if step < warmup:
         return peak * (step + 1) / warmup
-    if total <= warmup or step >= total:
-        return peak if step < total else floor
     return floor + 0.5 * (peak - floor) * (1.0 + math.cos(math.pi * (step - warmup) / (total - warmup)))

@@ -62,7 +62,7 @@ def read(path: Path) -> Plan:
     with as_user_error(OSError, doing=f"cannot read {path}"):
         content = path.read_bytes()
     try:
-        return plan(tomllib.loads(content.decode()))
+        return plan(tomllib.loads(content.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         reason = f"not UTF-8 at byte {error.start}"
     except tomllib.TOMLDecodeError as error:

@@ -87,7 +87,7 @@ def _read(path: Path) -> bytes:
 
 def _decoded(data: bytes, called: str) -> str:
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")  # (an editor's mark in front is no character of the text)
     except UnicodeDecodeError as error:
         at = f"byte {error.start} is 0x{data[error.start]:02x} ({error.reason})"
         raise ValueError(f"{called}: not UTF-8: {at}; convert the file to UTF-8 first") from None

@@ -6,6 +6,7 @@ wherever it finds it: 2 s and 300 MB before the first step.)"""
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,9 @@ def event_writer(folder: Path, step: int) -> Iterator[Callable[[dict[str, Any]],
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
-    except ImportError:
+    except Exception as error:  # installed, but broken (a protobuf that does not fit): no reason to stop a training
+        if not isinstance(error, ImportError):
+            warnings.warn(f"no event files: tensorboard cannot be used ({error})", stacklevel=3)
         yield lambda row: None
         return
     writer = EventFileWriter(str(folder))

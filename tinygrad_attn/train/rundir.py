@@ -122,17 +122,22 @@ class RunDirectory:
     @contextmanager
     def metrics(self) -> Iterator[Any]:
         """``write(report, tokens_per_second)``: adds a line to metrics.jsonl."""
-        with open(self.path / "metrics.jsonl", "a", encoding="utf-8", buffering=1) as file:
+        file = open(self.path / "metrics.jsonl", "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below)
 
-            def write(report: Report, tokens_per_second: float) -> dict[str, Any]:
-                row = {"step": report.step, "loss": report.loss, "norm": float(report.norm), "lr": report.lr}
-                row["tokens_per_second"] = round(tokens_per_second, 1)
-                if report.evaluation is not None:
-                    row.update(held_out_loss=report.evaluation.loss, held_out_accuracy=report.evaluation.accuracy)
+        def write(report: Report, tokens_per_second: float) -> dict[str, Any]:
+            row = {"step": report.step, "loss": report.loss, "norm": float(report.norm), "lr": report.lr}
+            row["tokens_per_second"] = round(tokens_per_second, 1)
+            if report.evaluation is not None:
+                row.update(held_out_loss=report.evaluation.loss, held_out_accuracy=report.evaluation.accuracy)
+            with as_user_error(OSError, doing=f"cannot write {file.name}", remedy="the last checkpoint is whole"):
                 file.write(json.dumps(row) + "\n")
-                return row
+            return row
 
+        try:
             yield write
+        finally:
+            with suppress(OSError):  # a full disk has been told already
+                file.close()
 
     def measured(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array, module_of
-from ..dtypes import plain
+from ..dtypes import narrowed, plain, wide_dtype
 from ..operation import op
 
 
@@ -56,12 +56,13 @@ def add_at(x: Array, index: Any, shape: tuple[int, ...]) -> Array:
     """
     module = module_of(x)
     index = _arrays_in(index, module)
-    out = module.zeros(shape, dtype=x.dtype)
     if _is_basic(index):
+        out = module.zeros(shape, dtype=x.dtype)
         out[index] = x
-    else:
-        module.add.at(out, index, x)
-    return out
+        return out
+    out = module.zeros(shape, dtype=wide_dtype(x.dtype))  # float16 stops counting at 2048
+    module.add.at(out, index, x)
+    return narrowed(out, x)
 
 
 @op(vjps={"x": lambda g, x_shape, indices, axis: scatter_add(_zeros(g, x_shape), indices, g, axis)})
@@ -86,11 +87,11 @@ def scatter_add(x: Array, indices: Array, values: Array, axis: int = -1) -> Arra
     array([ 0., 12.], dtype=float32)
     """
     module = module_of(x)
-    out, indices = x.copy(), module.asarray(indices)
+    out, indices = x.astype(wide_dtype(x.dtype)), module.asarray(indices)
     grid = [module.arange(n).reshape([-1 if i == k else 1 for k in range(x.ndim)]) for i, n in enumerate(x.shape)]
     grid[axis] = indices
     module.add.at(out, tuple(grid), values)
-    return out
+    return narrowed(out, x)
 
 
 @op(vjps={"W": lambda g, W_shape, idx: embedding_sum(g, idx, W_shape)})

@@ -208,6 +208,7 @@ def cumsum(x: Array, axis: int = -1) -> Array:
 
 
 @op(vjps={"x": lambda g, x, axis: _kept(g, x.shape, axis) * _softmax_over(x, axis)})
+@np.errstate(under="ignore")
 def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """log(sum(exp(x))) over `axis` without overflow; -inf, with gradient 0, where all entries are -inf.
 

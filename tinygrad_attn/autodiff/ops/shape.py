@@ -119,7 +119,11 @@ def unpad(x: Array, pad_width: Sequence[Sequence[int]] | int) -> Array:
 
 def _widths(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     whole = (int, np.integer)
-    each = (pad_width,) if isinstance(pad_width, whole) else pad_width
+    each = (pad_width,) if isinstance(pad_width, whole) else tuple(pad_width)
+    if len(each) == 2 and all(
+        isinstance(p, whole) for p in each
+    ):  # one (before, after) for every axis, as np.pad has it
+        each = (each,)
     pairs = tuple((int(p), int(p)) if isinstance(p, whole) else (int(p[0]), int(p[1])) for p in each)
     if len(pairs) == 1:
         pairs = pairs * ndim
