@@ -71,8 +71,23 @@ def jacobian(node: Node, position: int) -> np.ndarray:
     parent = node.inputs[position][1]
     assert parent is not None
     size, width = math.prod(node.shape), math.prod(parent.shape)
-    arrays = [value for value in node.saved.values() if hasattr(value, "dtype") and value.ndim]
-    units = (module_of(arrays[0]) if arrays else np).eye(size, dtype=node.dtype)
+    units = _module(node).eye(size, dtype=node.dtype)
     rows = [pull(node, unit.reshape(node.shape), position)[position] for unit in units]
     flat = [np.zeros(width) if row is None else to_host(row).reshape(-1) for row in rows]
     return np.array(flat, parent.dtype).reshape(size, width)
+
+
+def slope_of(node: Node, parent: Node, g: np.ndarray | None = None) -> np.ndarray:
+    """`g` (ones) through the rules of `node`: the derivative of each entry, where it depends on one entry alone."""
+    position = [one for _, one in node.inputs].index(parent)
+    with np.errstate(all="ignore"):
+        part = pull(node, _module(node).asarray(np.ones(node.shape) if g is None else g, node.dtype), position)[
+            position
+        ]
+    return np.zeros(parent.shape) if part is None else to_host(part).astype(np.float64)
+
+
+def _module(node: Node) -> Any:
+    """NumPy or CuPy, as what the rules of `node` saved."""
+    arrays = [value for value in node.saved.values() if hasattr(value, "dtype") and value.ndim]
+    return module_of(arrays[0]) if arrays else np

@@ -202,3 +202,116 @@ def a_head_that_nobody_hears():
         return (out * ears * out).mean()
 
     return loss, params
+
+
+# ---------------------------------------------------------------------------- the same by other operations
+
+
+def by_hand(attend):
+    """A fault whose line stands in `attend(q, k, v)`."""
+    _, params, qkv = projected()
+
+    def loss():
+        out = attend(*qkv())
+        return (out * out).mean()
+
+    return loss, params
+
+
+def scaled_on_the_queries():
+    def attend(q, k, v):
+        q = q / math.sqrt(32)  # FAULT
+        return ta.softmax(q @ k.mT) @ v
+
+    return by_hand(attend)
+
+
+def scaled_twice():
+    def attend(q, k, v):
+        q = q / math.sqrt(8)  # FAULT
+        return ta.softmax(q @ k.mT / math.sqrt(8)) @ v
+
+    return by_hand(attend)
+
+
+def scale_multiplied_where_it_divides():
+    def attend(q, k, v):
+        scores = (q @ k.mT).reshape(3, 4, 64) * math.sqrt(8)  # FAULT
+        return ta.softmax(scores.reshape(3, 4, 8, 8)) @ v
+
+    return by_hand(attend)
+
+
+def inverted_bias():
+    def attend(q, k, v):
+        bias = np.where(ta.causal_mask(8), -np.inf, 0.0)
+        return ta.scaled_dot_product_attention(q, k, v, bias=bias)[0]  # FAULT
+
+    return by_hand(attend)
+
+
+def inverted_bias_in_fused_attention():
+    def attend(q, k, v):
+        bias = np.where(ta.causal_mask(8), -np.inf, 0.0).astype(np.float32)
+        return ta.fused_attention(q, k, v, bias=bias)  # FAULT
+
+    return by_hand(attend)
+
+
+def inverted_large_number():
+    def attend(q, k, v):
+        scores = q @ k.mT / math.sqrt(8)
+        scores = scores - 1e9 * ta.causal_mask(8).astype(np.float32)  # FAULT
+        return ta.softmax(scores) @ v
+
+    return by_hand(attend)
+
+
+def looks_ahead_by_a_minimum():
+    bound = np.where(ta.causal_mask(8).T, 1e9, -1e9).astype(np.float32)
+
+    def attend(q, k, v):
+        scores = ta.minimum(q @ k.mT / math.sqrt(8), bound)  # FAULT
+        return ta.softmax(scores) @ v
+
+    return by_hand(attend)
+
+
+def masked_by_where_after_softmax():
+    def attend(q, k, v):
+        weights = ta.softmax(q @ k.mT / math.sqrt(8))
+        return ta.where(ta.causal_mask(8), weights, 0.0) @ v  # FAULT
+
+    return by_hand(attend)
+
+
+def masked_by_tril_after_softmax():
+    def attend(q, k, v):
+        weights = ta.softmax(q @ k.mT / math.sqrt(8))
+        return ta.tril(weights) @ v  # FAULT
+
+    return by_hand(attend)
+
+
+def masked_by_a_product_after_softmax():
+    def attend(q, k, v):
+        weights = 0.5 * ta.softmax(q @ k.mT / math.sqrt(8))
+        weights = 2.0 * weights
+        return weights * ta.causal_mask(8).astype(np.float32) @ v  # FAULT
+
+    return by_hand(attend)
+
+
+def softmax_over_the_heads():
+    def attend(q, k, v):
+        return ta.softmax(q @ k.mT / math.sqrt(8), axis=1) @ v  # FAULT
+
+    return by_hand(attend)
+
+
+def softmax_over_the_queries_with_einsum():
+    def attend(q, k, v):
+        weights = ta.softmax(ta.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(8), axis=2)  # FAULT
+        return ta.einsum("bhqk,bhkd->bhqd", weights, v)
+
+    return by_hand(attend)

@@ -116,3 +116,24 @@ def a_float64_parameter():
     x, W = draw(6, 4), weight(4, 5)
     V = ta.Tensor(np.ones((5, 3)), requires_grad=True)  # FAULT
     return lambda: (ta.tanh(x @ W) @ V).mean(), {"W": W, "V": V, "b": ta.zeros(1, requires_grad=True)}
+
+
+def two_factors_that_start_at_zero():
+    """Each waits for the other."""
+    x, A, B = draw(6, 8), ta.zeros((8, 2), requires_grad=True), ta.zeros((2, 8), requires_grad=True)
+
+    def loss():
+        y = draw(6, 8, seed=1) + (x @ A) @ B  # FAULT
+        return (y * y).mean()
+
+    return loss, {"A": A, "B": B}
+
+
+def a_constant_zero_as_factor():
+    x, W = draw(6, 8), weight(8, 8)
+
+    def loss():
+        y = x + (x @ W) * np.zeros(8, np.float32)  # FAULT
+        return (y * y).mean()
+
+    return loss, {"W": W}

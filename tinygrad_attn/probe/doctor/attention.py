@@ -13,7 +13,7 @@ from ...autodiff.ops.loss import cross_entropy
 from ...autodiff.ops.softmax import softmax
 from .evidence import Evidence
 from .finding import Finding, Findings, found, joined
-from .found_attention import FoundAttention, attentions
+from .found_attention import FoundAttention, attentions, multiples
 
 _DEAD = 0.95  # of a head's rows
 
@@ -42,7 +42,9 @@ def _scale(a: FoundAttention) -> Findings:
     if a.scale is None or a.d is None or a.d < 2 or a.shape[-1] < 2 or a.scale <= 0:
         return
     right, std = 1.0 / math.sqrt(a.d), a.weights.score_std
-    if abs(a.scale / right - 1.0) < 0.05 or math.isnan(std) or 0.75 <= std <= 1.35:
+    if abs(a.scale / right - 1.0) < 0.05 or not std > 0 or 0.75 <= std <= 1.35:
+        return
+    if abs(math.log(std * right / a.scale)) >= abs(math.log(std)):  # it would not be better: cosines, small weights
         return
     effect = "saturates: most rows get no gradient" if std > 1 else "stays nearly uniform: every key looks alike"
     rightly = f"1/sqrt(d_k) = 1/sqrt({a.d}) is {right:.4g}; measured score std {std:.3g}"
@@ -66,7 +68,7 @@ def _meant_for(scale: float, d: int, a: FoundAttention) -> str:
 def _mask(a: FoundAttention) -> Findings:
     if a.mask is None:
         return
-    wrong = check_mask(a.mask, a.shape)
+    wrong = [one for one in check_mask(a.mask, a.shape) if not (a.filled and one.kind == "empty rows")]
     for one in wrong:
         yield found(f"mask: {one.kind}", a.mask_line, one.text)
     n_q, n_k = a.shape[-2:]
@@ -109,11 +111,23 @@ def _losses(e: Evidence) -> Findings:
         if node.op is not cross_entropy.op:
             continue
         logits = node.inputs[0][1]
-        if logits is not None and logits.op is softmax.op:
-            what = f"cross_entropy gets probabilities (softmax at {logits.line}); it takes softmax itself"
-            yield found("softmax before cross_entropy", node.line, what)
+        if logits is not None:
+            made = next((one.line for one, _ in multiples(logits) if one.op is softmax.op), "")
+            if made or _add_up(e.values.get(logits)):
+                how = f"softmax at {made}" if made else "each row has the same sum, none is below 0"
+                what = f"cross_entropy gets probabilities ({how}); it takes softmax itself"
+                yield found("softmax before cross_entropy", node.line, what)
         targets, ignored = node.saved.get("targets"), node.saved.get("ignore_index")
         targets = to_host(targets) if hasattr(targets, "dtype") else np.asarray(targets)
         if targets.size and (targets == ignored).all():
             what = f"all {targets.size} targets are {ignored}, the index to ignore"
             yield found("no target counts", node.line, what)
+
+
+def _add_up(logits: np.ndarray | None) -> bool:
+    """Is each row a distribution, or a multiple of one?  (Equal rows are a bias.)"""
+    if logits is None or logits.size == 0 or logits.shape[-1] < 2 or not (logits >= 0).all():
+        return False
+    rows = logits.reshape(-1, logits.shape[-1]).astype(np.float64)
+    sums = rows.sum(axis=-1)
+    return bool(sums[0] > 0 and np.ptp(sums) < 1e-5 * sums[0] and np.ptp(rows, axis=0).max() > 1e-3 * sums[0])

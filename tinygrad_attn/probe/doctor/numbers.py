@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ...attention.fused_op import fused_attention
 from ...autodiff.arrays import to_host
 from ...autodiff.graph import LEAF, Node, Op
 from ...autodiff.ops.choice import where
 from ...autodiff.ops.elementwise import log, log1p, pow, sqrt
 from ...autodiff.ops.mask import masked_fill
 from ...autodiff.ops.reduce import norm, std
+from ...autodiff.ops.softmax import softmax
 from ...autodiff.walk import Step
 from ..nodes import between
 from .evidence import Evidence
@@ -156,9 +158,37 @@ def _all_zero(e: Evidence) -> Findings:
         if node in e.gradients and 0 not in node.shape and _is_zero(e.gradients[node]):
             groups[_where_zero(e, node)].append(name)
     for culprit, names in groups.items():
+        if _only_at_first(e, culprit) or _one_key(culprit):
+            continue
         op = "the leaf" if culprit.op is LEAF else culprit.op.name
+        case = "constant" if culprit.op is softmax.op and _even_rows(e, culprit) else culprit.op.name
         what = f"{joined(names)}: connected, but every entry of the gradient is 0; it became 0 in {op}"
-        yield found("gradient exactly 0", culprit.line, what, culprit.op.name)
+        yield found("gradient exactly 0", culprit.line, what, case)
+
+
+def _only_at_first(e: Evidence, node: Node) -> bool:
+    """Is the other factor a weight that starts at 0 and learns in the first step (an adapter, a gate)?"""
+    step = next(step for step in e.steps if step.node is node)
+    return any(
+        parent is not None
+        and hasattr(value := node.saved.get(argument, e.values.get(parent)), "dtype")
+        and _is_zero(value)
+        and not (part is None or _is_zero(part))
+        for (argument, parent), part in zip(node.inputs, step.contributions)
+    )
+
+
+def _one_key(node: Node) -> bool:
+    """Is there nothing to choose from?  Then the weight is 1, whatever the score is."""
+    if node.op is fused_attention.op:
+        return bool(node.saved["k"].shape[-2] == 1)
+    return node.op is softmax.op and node.shape[int(node.saved["axis"])] == 1
+
+
+def _even_rows(e: Evidence, node: Node) -> bool:
+    """Does each row of weights get the same gradient at all its entries?  Their sum is 1, so nothing can change."""
+    g = to_host(e.gradients[node])
+    return bool(np.allclose(g, g.mean(axis=int(node.saved["axis"]), keepdims=True), rtol=1e-5, atol=0))
 
 
 def _where_zero(e: Evidence, node: Node) -> Node:
