@@ -240,6 +240,22 @@ def test_an_example_may_be_a_tensor() -> None:
     assert program.run().arrays["result"] == 5.0
 
 
+def test_an_array_may_meet_a_tensor_from_the_left() -> None:
+    w = ta.Tensor([1.0, 2.0], requires_grad=True)
+
+    def step(x: np.ndarray) -> list[Any]:
+        loss = (np.exp(x * w) + x @ w).sum()
+        loss.backward()
+        return [loss, ta.Tensor([1.0], requires_grad=True) * 2]
+
+    x = numbers(2)
+    loss, _ = step(x)
+    first, w.grad = w.grad, None
+    program = ta.program(step, x)
+    assert same(w.grad, first) and program.answers()[0] == f"result[0]: {loss.item()!r}"
+    assert program.run(x * 2).arrays["result[0]"] == step(x * 2)[0].item()
+
+
 def test_names_that_meet_stay_apart() -> None:
     tensors = {name: ta.Tensor([float(i)], requires_grad=True) for i, name in enumerate(("np", "v1", "x", "x_2"), 2)}
     others = {"x": ta.Tensor([7.0], requires_grad=True)}

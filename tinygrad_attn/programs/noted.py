@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autodiff.graph import Traced
 from .tape import Line, Tape, Value
 
 _asarray = np.asarray  # NumPy's own, while ours stands in its place
@@ -38,6 +39,8 @@ class Noted(np.ndarray):
         self.plain = self.value = self.tape = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+        if any(isinstance(x, Traced) for x in inputs):
+            return NotImplemented  # the Tensor's turn: it asks us again, with its array
         name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
         function = getattr(ufunc, method)
         if out is None:
@@ -63,17 +66,9 @@ _METHODS = """astype copy sum max min any all prod reshape ravel flatten take me
     argmax argmin fill sort argsort put searchsorted nonzero clip round swapaxes transpose squeeze view diagonal trace
     choose compress conj partition argpartition byteswap"""
 _IN_PLACE = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
-_LOOKS = {
-    "__bool__": "bool",
-    "__float__": "float",
-    "__int__": "int",
-    "__index__": "int",
-    "item": "item",
-    "tolist": "tolist",
-}
-_CREATORS = (
-    "empty zeros ones full arange eye tri array asarray ascontiguousarray empty_like zeros_like ones_like full_like"
-)
+_LOOKS = ("__bool__", "__float__", "__int__", "__index__", "item", "tolist")
+_CREATORS = """empty zeros ones full arange eye tri array asarray ascontiguousarray empty_like zeros_like ones_like
+    full_like"""
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -81,8 +76,8 @@ def _method(name: str) -> Callable[..., Any]:
     return lambda self, *args, **kwargs: noted("method", name, raw, (self, *args), kwargs)
 
 
-def _look(name: str, what: str) -> Callable[..., Any]:
-    raw = getattr(np.ndarray, name)
+def _look(name: str) -> Callable[..., Any]:
+    raw, what = getattr(np.ndarray, name), name.strip("_")
 
     def look(self: Noted, *args: Any) -> Any:
         answer, tape_ = raw(plain(self), *args), tape()
@@ -105,8 +100,8 @@ def _in_place(name: str) -> Callable[..., Any]:
 for _name in _METHODS.split():
     if hasattr(np.ndarray, _name):
         setattr(Noted, _name, _method(_name))
-for _name, _what in _LOOKS.items():
-    setattr(Noted, _name, _look(_name, _what))
+for _name in _LOOKS:
+    setattr(Noted, _name, _look(_name))
 for _name in ("T", "mT", "real", "imag"):
     setattr(Noted, _name, _attribute(_name))
 for _name in _IN_PLACE.split():

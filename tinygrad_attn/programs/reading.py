@@ -16,7 +16,12 @@ def said(line: Line) -> str:
     """Who asked for the line: ``dL/dx of matmul, lesson.py:14``."""
     what = f"{line.rule or 'backward'} of {line.op}" if line.phase == "backward" and line.op != "backward" else line.op
     within = line.inside if line.inside not in ("", "call", "<lambda>", line.op, "_hand_on") else ""
-    return ", ".join(part for part in (what, within.strip("_"), line.place) if part)
+    return ", ".join(part for part in (what, within.strip("_"), where(line)) if part)
+
+
+def where(line: Line) -> str:
+    """The user's line: ``lesson.py:14``."""
+    return line.place.partition(": ")[0]
 
 
 def shape(value: Value) -> str:
@@ -68,7 +73,7 @@ def _operation(program: Program, lines: list[Line], number: int, last: dict[int,
     count = len(lines)
     calls = f"{count} call{'s' * (count > 1)}"
     call = f"{what}({', '.join(program.name(v) for v in read)})"
-    place = first.place or lines[-1].place
+    place = where(first) or where(lines[-1])
     return f"{lines[0].number:4}  {head + ' = ' if head else ''}{call}   # {calls}" + (f", {place}" if place else "")
 
 

@@ -132,6 +132,11 @@ def _results(returned: Any, notes: Tape, found: Reached) -> list[tuple[str, Valu
         notes.lines.pop()
     results: list[tuple[str, Value]] = []
 
+    def keep(label: str, value: Value) -> None:
+        if value not in [kept for _, kept in results]:
+            more = sum(known.partition(" (")[0] == label for known, _ in results)
+            results.append((f"{label} ({more + 1})" if more else label, value))
+
     def add(label: str, x: Any) -> None:
         if isinstance(x, (tuple, list)):
             for i, part in enumerate(x):
@@ -141,10 +146,10 @@ def _results(returned: Any, notes: Tape, found: Reached) -> list[tuple[str, Valu
                 add(f"{label}[{key!r}]", part)
         elif isinstance(x, (Traced, np.ndarray)):
             value = by_array.get(id(plain(x._data if isinstance(x, Traced) else x)))
-            if value is not None and label not in dict(results):
-                results.append((label, value))
-        elif isinstance(x, float):
-            results.extend((label, look.reads[0]) for look in looks[-1:] if look.answer == x)
+            if value is not None:
+                keep(label, value)
+        elif isinstance(x, float) and looks and looks[-1].answer == x:
+            keep(label, looks[-1].reads[0])
 
     add("result", returned)
     for tensor in found.tensors:
@@ -153,5 +158,6 @@ def _results(returned: Any, notes: Tape, found: Reached) -> list[tuple[str, Valu
             add(f"gradient of {found.names.get(id(tensor)) or 'a leaf'}", grad)
     for buffer in notes.buffers.values():
         if buffer.array.tobytes("A") != buffer.before.tobytes("A"):
-            results += [(f"{v.name or 'an array'} afterwards", v) for v in buffer.values]
+            for value in buffer.values:
+                keep(f"{value.name or 'an array'} afterwards", value)
     return results

@@ -5,7 +5,6 @@ array shares its memory with another one, both are places in one buffer: so the 
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import numpy as np
 from ..autodiff import backward, recording, walk
 from ..autodiff.graph import Node, Op
 from ..autodiff.mode import current
-from ..autodiff.origin import is_inside, line_number, source_line
+from ..autodiff.origin import describe, is_inside
 from .errors import ProgramError
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -69,8 +68,7 @@ class Line:
     rule: str
     inside: str
     scope: str
-    place: str
-    source: str
+    place: str  # ``lesson.py:14: scores = q @ k.mT``
     group: Any
     makes: list[Value] = field(default_factory=list)
     many: type | None = None  # tuple or list where the call gives several
@@ -128,8 +126,8 @@ class Tape:
         line = Line(form, what, args, kwargs, reads, **_asked_by(self))
         if self.read is not None and form != "look":
             raise ProgramError(
-                f"a number was read in mid-step at {self.read.place}: {self.read.source}\n  what follows could depend "
-                f"on it and the program would not know; return the tensor and read it after the step"
+                f"a number was read in mid-step at {self.read.place}\n  what follows could depend on it, "
+                f"and the program would not know; return the tensor and read it after the step"
             )
         if form == "look" and what != "bool" and line.inside in ("", "item", "tolist"):
             self.read = line
@@ -197,7 +195,6 @@ def _asked_by(tape: Tape) -> dict[str, Any]:
         frame = frame.f_back
     if isinstance(node, Node):
         return {**_backward(node, codes), "phase": "backward", "inside": inside, "group": node}
-    code, offset = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
     name = op.name if isinstance(op, Op) else op or ""
     return {
         "phase": phase,
@@ -206,7 +203,7 @@ def _asked_by(tape: Tape) -> dict[str, Any]:
         "inside": inside,
         "scope": current().scope,
         "group": (tape.group, phase, name),
-        **_place(code, offset),
+        "place": "" if frame is None else describe(frame.f_code, frame.f_lasti),
     }
 
 
@@ -216,15 +213,7 @@ def _backward(node: Node, codes: set[Any]) -> dict[str, Any]:
     given = [f"dL/d{name}" for name, rule in zip(names, op.rules) if rule.__code__ in codes]
     if op.joint is not None and op.joint.__code__ in codes:
         given = [f"dL/d{name}" for name, parent in zip(names, node.parents or ()) if parent is not None]
-    return {"op": op.name, "rule": ", ".join(given), "scope": node.scope, **_place(node.code, node.offset)}
-
-
-@functools.cache
-def _place(code: Any, offset: int) -> dict[str, str]:
-    if code is None:
-        return {"place": "", "source": ""}
-    place = f"{os.path.basename(code.co_filename)}:{line_number(code, offset)}"
-    return {"place": place, "source": source_line(code, offset)}
+    return {"op": op.name, "rule": ", ".join(given), "scope": node.scope, "place": node.line}
 
 
 def _flops(line: Line, out: np.ndarray) -> int:
