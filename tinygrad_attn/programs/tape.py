@@ -21,6 +21,7 @@ from .errors import ProgramError
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _OPTIM = os.path.join(os.path.dirname(os.path.dirname(_HERE)), "optim") + os.sep
+_NUMPY = os.path.dirname(np.__file__) + os.sep
 _FORWARD, _WALK, _DELIVERY = recording.__file__, walk.__file__, backward.__file__
 
 
@@ -178,9 +179,11 @@ def _asked_by(tape: Tape) -> dict[str, Any]:
     runs), the function of ours that called, and the user's line."""
     frame: Any = sys._getframe(2)
     inside, op, node, phase, codes = "", None, None, "forward", set()
-    while frame is not None and is_inside[frame.f_code.co_filename]:
+    while frame is not None and (is_inside[frame.f_code.co_filename] or frame.f_code.co_filename.startswith(_NUMPY)):
         code, file = frame.f_code, frame.f_code.co_filename
-        if not file.startswith(_HERE):
+        if file.startswith(_NUMPY):  # a decorator of NumPy's around a rule: np.errstate
+            codes.add(code)
+        elif not file.startswith(_HERE):
             inside = inside or ("" if code.co_name.startswith("<") else code.co_name)
             codes.add(code)
             if file == _FORWARD and code.co_name == "call" and op is None:
