@@ -182,6 +182,8 @@ def test_too_late_and_for_nothing():
         probe.doctor(made, params)
     with pytest.raises(TypeError, match="expected a Tensor"):
         probe.doctor(lambda: 3.0, params)
+    with pytest.raises(TypeError, match="got a Module; write"):
+        probe.doctor(params)
     with pytest.raises(RuntimeError, match="one entry"):
         probe.doctor(lambda: ta.ones(3, requires_grad=True) * 2.0)
     report = probe.doctor(lambda: (ta.ones(3, requires_grad=True) * 2.0).sum())

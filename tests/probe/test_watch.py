@@ -244,3 +244,18 @@ def test_with_nothing_watched_a_step_makes_the_same_calls():
         loss_of(model, x).backward()
     assert python_calls(step) == before
     assert not [name for name, file in before if file.startswith(os.path.dirname(probe.__file__))]
+
+
+def test_the_steps_of_an_attention_are_asked_for_by_its_path():
+    model, x = block(), inputs()
+    with probe.watch(model, "*") as seen:
+        loss_of(model, x).backward()
+    assert seen.attentions == ["attn"]
+    call = seen.attention("attn")
+    assert call.steps["weights"].data.shape == (2, 4, 5, 5) and call.scale() == pytest.approx(0.5)
+    np.testing.assert_array_equal(call.steps["scores"].gradient, seen["attn.scores"].grad.numpy())
+    with pytest.raises(KeyError, match="near names"):
+        seen.attention("other")
+    with probe.watch() as seen:
+        ta.scaled_dot_product_attention(x, x, x)
+    assert seen.attentions == [""] and "mix" in seen.attention().steps

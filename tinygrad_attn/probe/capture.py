@@ -12,10 +12,8 @@ from ..autodiff.ops.softmax import softmax
 from ..autodiff.tensor import Tensor
 from .zeros import Spread, kinds_of_zero, log_softmax_gradient, row_norms, spread
 
-PER_HEAD = frozenset(
-    {"q", "k", "v", "scores", "scaled", "masked", "weights", "mix"}
-)  # names of attention: (..., heads, n, d)
 BEFORE_SOFTMAX = frozenset({"scores", "scaled", "masked"})
+PER_HEAD = BEFORE_SOFTMAX | {"q", "k", "v", "weights", "mix"}  # names of attention: (..., heads, n, d)
 
 
 class AttentionCall:
@@ -33,9 +31,8 @@ class AttentionCall:
         s, p = to_host(step.data).astype(np.float64), to_host(weights.data)
         with np.errstate(invalid="ignore", over="ignore"):
             again = softmax(s, -1)
-        return (
-            s if np.allclose(again, p, rtol=0, atol=4e-3 if p.dtype == np.float16 else 1e-5, equal_nan=True) else None
-        )
+        near = 4e-3 if p.dtype == np.float16 else 1e-5
+        return s if np.allclose(again, p, rtol=0, atol=near, equal_nan=True) else None
 
     def scale(self) -> float:
         """The factor between scores and scaled, read off their largest entries."""

@@ -170,9 +170,8 @@ def _name(way: list[Edge]) -> str:
         return ".".join(filter(None, (end.scope, argument)))
     if first is end and first.op is add.op:
         return "residual"
-    entered = [
-        edge.consumer.scope for edge in way if edge.consumer.scope.count(".") > end.scope.count(".") or not end.scope
-    ]
+    scopes = [edge.consumer.scope for edge in way]
+    entered = [scope for scope in scopes if scope.count(".") > end.scope.count(".") or not end.scope]
     return next(filter(None, entered), first.name or first.op.name)
 
 

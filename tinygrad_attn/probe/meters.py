@@ -61,10 +61,8 @@ def _of_block(p: Any, module: Any) -> tuple[Any, Any, Any]:
     r = p.copy()
     r[every, winner] = 0.0
     others, square = r.sum(axis=-1), r * r
-    squares, cubes = (
-        square.sum(axis=-1),
-        module.einsum("ri,ri->r", square, r),
-    )  # r <= 1/2: sum r^2 (1 - 2 r) does not cancel
+    squares, cubes = square.sum(axis=-1), module.einsum("ri,ri->r", square, r)
+    # r <= 1/2: sum r^2 (1 - 2 r) does not cancel
     jacobian = module.sqrt(top * top * (others * others + 2 * squares) + (squares - 2 * cubes) + squares * squares)
     logs = module.log(module.where(r > 0, r, 1.0).astype(p.dtype, copy=False))
     entropy = -module.einsum("ri,ri->r", r, logs) - top * module.log1p(-others)  # others <= 1 - 1/n
@@ -112,6 +110,10 @@ def meters(weights: Any, keep: Any = None, dead_below: float = DEAD_BELOW) -> li
     if weights.ndim < 2:
         raise ValueError(f"meters: expected weights (..., heads, n_q, n_k), got shape {tuple(weights.shape)}")
     found = rows(weights, keep)
-    if weights.ndim == 2:
-        return [meter(found, dead_below)]
-    return [meter(Rows(*(part[..., head, :] for part in found)), dead_below) for head in range(weights.shape[-3])]
+    return [meter(found, dead_below)] if weights.ndim == 2 else by_head(found, dead_below)
+
+
+def by_head(found: Rows, dead_below: float = DEAD_BELOW) -> list[Meter]:
+    """The meters of rows (..., heads, n_q), one per head."""
+    heads = range(found.valid.shape[-2])
+    return [meter(Rows(*(part[..., head, :] for part in found)), dead_below) for head in heads]

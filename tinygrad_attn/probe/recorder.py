@@ -14,9 +14,9 @@ from ..autodiff.mode import current, watching
 from ..files.jsonl import keep_lines, whole_lines
 from ..nn.module import Module
 from ..show import Column
-from ..show.numbers import number, percent
+from ..show.numbers import number, percent, share_style
 from ..show.table import Table, Tabled
-from .meters import DEAD_BELOW, Meter, Rows, meter, rows
+from .meters import DEAD_BELOW, Meter, by_head, meter, rows
 from .watch import heads_by_path
 
 
@@ -97,8 +97,7 @@ class Recorder(Tabled):
         all_rows = rows(weights, keep)
         heads = self._heads.get(prefix)
         if weights.ndim >= 4 or (weights.ndim == 3 and heads == weights.shape[-3]):
-            apart = [Rows(*(part[..., head, :] for part in all_rows)) for head in range(weights.shape[-3])]
-            return [(head, meter(one, self.dead_below)) for head, one in enumerate(apart)]
+            return list(enumerate(by_head(all_rows, self.dead_below)))
         return [(None, meter(all_rows, self.dead_below))]
 
     def _write(self, step: int, found: dict[tuple[str, int | None], list[Meter]]) -> None:
@@ -150,19 +149,18 @@ def meters_table(found: list[dict[str, Any]]) -> Table:
         Column("entropy", "entropy/\nlog keys", number),
         Column("largest", "largest\nweight", number),
         Column("jacobian", "softmax\nJacobian", number),
-        Column(
-            "dead", "dead\nrows", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""
-        ),
+        Column("dead", "dead\nrows", percent, share_style),
     ]
     return Table("Saturation", columns, ordered, ["means over rows with a choice; the Jacobian's norm: median"])
 
 
 def read_history(path: str | Path) -> list[dict[str, Any]]:
     """The rows that a Recorder wrote to `path`; a last line cut off by a crash is left out."""
-    rows = [row for _, row in whole_lines(Path(path))]
-    return [
-        {key: float("nan") if value is None and key != "head" else value for key, value in row.items()} for row in rows
-    ]
+
+    def read(key: str, value: Any) -> Any:
+        return float("nan") if value is None and key != "head" else value
+
+    return [{key: read(key, value) for key, value in row.items()} for _, row in whole_lines(Path(path))]
 
 
 def _mean(several: list[Meter]) -> Meter:

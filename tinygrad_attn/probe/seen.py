@@ -11,7 +11,7 @@ import numpy as np
 
 from ..autodiff.tensor import Tensor
 from ..show import Column
-from ..show.numbers import number, percent
+from ..show.numbers import number, percent, share_style
 from ..show.table import Table, Tabled
 from .capture import AttentionCall, Capture
 
@@ -172,9 +172,9 @@ class Seen(Tabled):
             f"dead: rows below {self.dead:g} of what arrived (at the weights; for others: of the largest row)",
             "zeros: structural (masked: exactly 0), underflow (below the dtype), rounding (lost), untold",
         ]
-        return notes + (
-            [f"no gradient yet (call loss.backward()): {', '.join(dict.fromkeys(waiting))}"] if waiting else []
-        )
+        if waiting:
+            notes.append(f"no gradient yet (call loss.backward()): {', '.join(dict.fromkeys(waiting))}")
+        return notes
 
     def to_csv(self, path: str | Path | None = None) -> str:
         return self.table(None).to_csv(path)
@@ -202,7 +202,7 @@ def _columns(rows: list[dict[str, Any]], all_visits: bool) -> list[Column]:
         Column("low", "low", number),
         Column("median", "median", number),
         Column("high", "high", number),
-        Column("dead", "dead", percent, lambda share: "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""),
+        Column("dead", "dead", percent, share_style),
         Column("structural", "zeros:\nstruct.", count),
         Column("underflow", "under-\nflow", count, bad),
         Column("rounding", "round-\ning", count, bad),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import get_ident
 from typing import Any
 
@@ -104,7 +104,7 @@ class watch:
                 visits = self.seen.captures.setdefault(path, [])
                 visits.append(Capture(path, parameter, AttentionCall(), None, 0, "a parameter"))
                 self.seen.passed[path] = None
-                self._removers.append(parameter.register_hook(_keeping_each(path, parameter, visits)))
+                self._removers.append(parameter.register_hook(partial(_keep, path, parameter, visits)))
 
 
 def heads_by_path(model: Module | None) -> dict[str, int]:
@@ -114,13 +114,11 @@ def heads_by_path(model: Module | None) -> dict[str, int]:
     return {path: count for path, count in counts.items() if isinstance(count, int)}
 
 
-def _keeping_each(path: str, parameter: Tensor, visits: list[Capture]) -> Callable[[Tensor], None]:
-    def keep(gradient: Tensor) -> None:
-        if visits[-1].gradient is not None:
-            visits.append(Capture(path, parameter, AttentionCall(), None, len(visits), "a parameter"))
-        visits[-1].gradient = gradient._data.copy()
-
-    return keep
+def _keep(path: str, parameter: Tensor, visits: list[Capture], gradient: Tensor) -> None:
+    """A parameter's gradient, as the next visit."""
+    if visits[-1].gradient is not None:
+        visits.append(Capture(path, parameter, AttentionCall(), None, len(visits), "a parameter"))
+    visits[-1].gradient = gradient._data.copy()
 
 
 def _made_at(tensor: Tensor) -> str:

@@ -28,6 +28,11 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.2f}%" if text in ("0.0", "100.0") else f"{text}%"
 
 
+def share_style(share: float) -> str:
+    """The colour of a share of what is lost: more than half, more than a tenth, less."""
+    return "bold red" if share > 0.5 else "yellow" if share > 0.1 else ""
+
+
 def short(value: float, signed: bool = True) -> str:
     """As few characters as the narrow cell of a matrix needs.  signed: it may be below 0; else it is from 0 to 1.
 

@@ -33,9 +33,8 @@ def attention_picture(weights: np.ndarray, words: Sequence[str], answer: str) ->
     draw_matrix(top, np.where(hidden, np.nan, mean), words, words, numbers=True)
     top.set_xlabel("key: the token that is looked at", color=QUIET, fontsize=12)
     top.set_ylabel("query: the token that looks", color=QUIET)
-    top.set_title(
-        f"Where does the blank look?  It answers {answer}", loc="left", color=INK, fontsize=15, weight="bold", pad=12
-    )
+    question = f"Where does the blank look?  It answers {answer}"
+    top.set_title(question, loc="left", color=INK, fontsize=15, weight="bold", pad=12)
     top.add_patch(Rectangle((-0.5, n - 1.5), n, 1, fill=False, ec=UNSCALED, lw=2.5, clip_on=False))
     top.text(n - 1, 0, "hidden: tokens\nto come", ha="right", va="center", color=QUIET, fontsize=11)
 
@@ -63,12 +62,16 @@ def draw_matrix(
     axes.set_xticks(range(len(columns)), columns, fontsize=size, color=INK)
     axes.set_yticks(range(len(rows)), rows, fontsize=size, color=INK)
     axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    bare(axes)
     for (i, j), weight in np.ndenumerate(values) if numbers else ():
         if not np.isnan(weight):
             colour = "white" if weight > 0.45 else INK
             axes.text(j, i, short(weight, signed=False), ha="center", va="center", fontsize=11, color=colour)
+
+
+def bare(axes: Any) -> None:
+    """No box around the picture."""
+    axes.spines[:].set_visible(False)
 
 
 def gradient_picture(norms: Mapping[tuple[int, bool], np.ndarray]) -> Figure:
@@ -82,13 +85,10 @@ def gradient_picture(norms: Mapping[tuple[int, bool], np.ndarray]) -> Figure:
             logs = np.log10(np.maximum(norms[d_k, scaled], 10.0**bottom / 10))
             _half(axes, i, logs, bottom, top, -1 if scaled else 1, SCALED if scaled else UNSCALED)
         dead, below = (float((norms[d_k, False] < edge).mean()) for edge in (1e-3, 10.0**bottom))
-        axes.text(
-            i - 0.04, bottom + 0.8, f"{percent(dead)}\ndead", color=UNSCALED, fontsize=13, weight="bold", ha="right"
-        )
+        x, lost = i - 0.04, f"{percent(dead)}\ndead"
+        axes.text(x, bottom + 0.8, lost, color=UNSCALED, fontsize=13, weight="bold", ha="right")
         if below >= 0.01:
-            axes.text(
-                i - 0.04, bottom + 0.1, f"{percent(below)} below\nthe axis", color=QUIET, fontsize=9.5, ha="right"
-            )
+            axes.text(x, bottom + 0.1, f"{percent(below)} below\nthe axis", color=QUIET, fontsize=9.5, ha="right")
     axes.axhspan(bottom, -3, color=HIDDEN, lw=0, zorder=0)
     axes.text(-0.5, -3.15, "dead: below 1e-3", color=QUIET, fontsize=12, va="top")
     axes.set_xlim(-0.55, len(widths) - 0.45)
@@ -99,8 +99,7 @@ def gradient_picture(norms: Mapping[tuple[int, bool], np.ndarray]) -> Figure:
     axes.grid(axis="y", color=GRID, lw=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    bare(axes)
     axes.set_xlabel("width of a head, d_k", color=QUIET, fontsize=13)
     axes.set_ylabel("norm of a row of dL/dS", color=QUIET, fontsize=13)
     axes.set_title("Gradient that reaches a row of scores", loc="left", color=INK, fontsize=16, weight="bold", pad=34)

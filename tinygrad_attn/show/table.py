@@ -58,9 +58,8 @@ class Table:
     def to_json(self, path: str | Path | None = None) -> str:
         """{"title", "notes", "rows"} as JSON, NaN and inf as null; also written to `path` where one is given."""
         rows = [{key: _finite(value) for key, value in row.items()} for row in self.rows]
-        return _written(
-            json.dumps({"title": self.title, "notes": list(self.notes), "rows": rows}, default=plain, indent=1), path
-        )
+        whole = {"title": self.title, "notes": list(self.notes), "rows": rows}
+        return _written(json.dumps(whole, default=plain, indent=1), path)
 
     def to_html(self, path: str | Path | None = None, *, level: int = 2) -> str:
         """The table as a part of a page, every text in it escaped; with a `path`, a page of it is written there.
@@ -112,13 +111,11 @@ class Table:
         gap = 1 if options.max_width >= 76 else 0  # phones and split windows: every column counts
         drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
         for column in self.columns:
-            drawn.add_column(
-                Text(column.title), justify="left" if column.left else "right", vertical="bottom", overflow="fold"
-            )
+            side: Any = "left" if column.left else "right"
+            drawn.add_column(Text(column.title), justify=side, vertical="bottom", overflow="fold")
         for row in self.rows:
-            drawn.add_row(
-                *[Text(column.form(row[column.key]), column.style(row[column.key])) for column in self.columns]
-            )
+            cells = [(column, row[column.key]) for column in self.columns]
+            drawn.add_row(*[Text(column.form(value), column.style(value)) for column, value in cells])
         yield drawn
         for note in self.notes:
             yield Text(note, "dim")

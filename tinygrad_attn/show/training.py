@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from .pictures import DPI, GRID, INK, QUIET, SCALED, UNSCALED, draw_matrix
+from .pictures import DPI, GRID, INK, QUIET, SCALED, UNSCALED, bare, draw_matrix
 
 
 def loss_picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
@@ -17,16 +17,14 @@ def loss_picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
     axes = figure.subplots()
     axes.plot([row["step"] for row in rows], [row["loss"] for row in rows], color=SCALED, lw=1, label="training batch")
     seen = [row for row in rows if "held_out_loss" in row]
-    axes.plot(
-        [r["step"] for r in seen], [r["held_out_loss"] for r in seen], "o-", color=UNSCALED, lw=2, label="held out"
-    )
+    steps, losses = [row["step"] for row in seen], [row["held_out_loss"] for row in seen]
+    axes.plot(steps, losses, "o-", color=UNSCALED, lw=2, label="held out")
     axes.set_xlabel("step", color=QUIET, fontsize=13)
     axes.set_title("Loss, nats a token", loc="left", color=INK, fontsize=16, weight="bold")
     axes.set_ylim(bottom=0)
     axes.grid(axis="y", color=GRID, lw=0.8)
     axes.legend(frameon=False, fontsize=12)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    bare(axes)
     return figure
 
 

@@ -39,6 +39,10 @@ def doctor(
     >>> print(doctor(lambda: (W * 2.0 + b.detach()).sum(), {"W": W, "b": b})[0].kind)
     no gradient
     """
+    if isinstance(loss, Module):
+        raise TypeError(
+            "doctor: expected what makes the loss, got a Module; write doctor(lambda: loss(model(x)), model)"
+        )
     notes = []
     events = None
     if not isinstance(loss, Tensor) and callable(loss):

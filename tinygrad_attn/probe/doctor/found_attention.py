@@ -66,9 +66,7 @@ class Weights:
             self.finite = self.finite and bool(np.isfinite(weights).all())
             if self.finite:
                 self._add_scores(weights)
-                apart = (
-                    weights.shape if weights.ndim >= 4 else (-1, weights.shape[-1])
-                )  # without heads: all rows together
+                apart = weights.shape if weights.ndim >= 4 else (-1, weights.shape[-1])  # no heads: all rows together
                 seen = None if keep is None else np.broadcast_to(keep, weights.shape).reshape(apart)
                 for head, one in enumerate(meters(weights.reshape(apart), seen)):
                     self.dead[head] += round(one.dead * one.rows)

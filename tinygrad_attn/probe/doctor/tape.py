@@ -131,14 +131,8 @@ def _constants(e: Evidence) -> Iterator[tuple[str, str]]:
     """Where arrays of floats enter the graph as constants, the one nearest to the loss first: (line, which)."""
     for node in e.order:
         for argument, parent in node.inputs if node.op not in (masked_fill.op, where.op) else ():
-            value: Any = node.saved.get(argument)
-            if (
-                parent is None
-                and node.op.joint is None
-                and hasattr(value, "dtype")
-                and value.ndim
-                and value.dtype.kind == "f"
-            ):
+            value: Any = None if parent is not None or node.op.joint is not None else node.saved.get(argument)
+            if hasattr(value, "dtype") and value.ndim and value.dtype.kind == "f":
                 yield node.line, f"argument {argument} of {node.op.name}, an array {tuple(value.shape)},"
 
 
