@@ -163,6 +163,7 @@ def test_another_branch_is_never_run() -> None:
     step, weights = attention_step(fused=True, causal=True)
     x = numbers(2, N, 8) / 4
     program = ta.program(step, x)
+    assert program.guards and all(": assert " in guard for guard in program.guards)
     before = [w.numpy() for w in weights]
     other = numbers(2, N, 8, seed=9) / 4
     assert program.run(other, trace=True).norms[1] > 0

@@ -130,9 +130,15 @@ class Program:
 
     # ------------------------------------------------------------------------ running
 
+    @property
+    def guards(self) -> list[str]:
+        """The lines where the step looked at a value: ``run`` stops there when the answer is another one."""
+        return [f"{line.number}: {text}" for line, text in zip(self.lines, self.texts) if line.form == "look"]
+
     def run(self, *arrays: Any, trace: bool = False) -> Run:
         """The lines on `arrays` in place of the examples (on the recorded ones where none are given), with the recorded
-        parameters; nothing of yours is read or edited.  trace=True: the norm of what each line made, too.
+        parameters; nothing of yours is read or edited.  What was a number in the recorded run stays what it was:
+        dropout's pattern, the learning rate, the step count.  trace=True: the norm of what each line made, too.
 
         Errors: ProgramError where a line that looks at a value now finds another answer, or the arrays do not fit."""
         space: dict[str, Any] = {"np": np, **{name: array.copy() for name, array in self.data.items()}}
