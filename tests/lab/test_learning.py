@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tinygrad_attn.lab import heads, learning
+from tinygrad_attn.lab import heads, successor
 from tinygrad_attn.lab.agreement import agreement_over_seeds
 from tinygrad_attn.lab.heads import FOUR, WORDS, WORDS_SMALL, one_wide_or_four_narrow
 from tinygrad_attn.lab.learning import learning_with_and_without_scaling
@@ -101,8 +101,8 @@ def test_verdicts_follow_the_numbers(monkeypatch):
         def __init__(self, seed, d_k, *, scorer, sigma):
             self.d_k, self.scorer, self.sigma = d_k, scorer, sigma
 
-    monkeypatch.setattr(learning, "train", trained)
-    monkeypatch.setattr(learning, "Finder", Named)
+    monkeypatch.setattr(successor, "train", trained)
+    monkeypatch.setattr(successor, "Finder", Named)
 
     def holds():
         return [verdict.holds for verdict in learning_with_and_without_scaling(seeds=3, widths=(16, 256)).verdicts]

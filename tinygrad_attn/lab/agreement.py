@@ -6,12 +6,10 @@ from itertools import product
 
 import numpy as np
 
-from ..show.numbers import percent
-from ..show.table import Column
 from ..tasks.agreement import ASKED_AT, VERB_AT, agreement
 from ..tasks.reader import Exam, Reader, examine, learn
 from .experiment import Run, experiment
-from .result import accuracy
+from .result import Column, accuracy, percent
 
 WIDTH, HEADS = 64, 4
 

@@ -10,10 +10,8 @@ import numpy as np
 from ..attention import scaled_dot_product_attention
 from ..autodiff.mode import watching
 from ..autodiff.tensor import Tensor
-from ..show.numbers import percent
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import Picture, slashed, two_digits, yes_or_no
+from .result import Column, Picture, percent, slashed, two_digits, yes_or_no
 
 TOKENS, D_MODEL, SAMPLES = 16, 64, 40
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -12,14 +11,11 @@ from ..autodiff.blas import one_thread_blas
 from ..autodiff.functions import concatenate
 from ..autodiff.tensor import Tensor
 from ..nn import MultiHeadAttention
-from ..show.numbers import number
-from ..show.table import Column
-from .counting import count
+from .counting import count, milliseconds
 from .experiment import Run, experiment
-from .result import slashed
+from .result import Column, number, slashed
 
 D_MODEL, HEADS, BATCH, TOKENS = 64, 4, 8, 32
-D_K = D_MODEL // HEADS
 HEAD_BY_HEAD = "a head at a time"
 
 Form = Callable[[Tensor], Tensor]
@@ -47,23 +43,23 @@ def concatenated_and_separate(run: Run, *, repeats: int = 15) -> None:
     fastest of alternating runs of forward and backward (a busy machine only adds), and differs from machine to machine.
     """
     worst, products = 0.0, {}
-    times: dict[str, list[float]] = {}
+    fastest: dict[str, float] = {}
     for seed in run.each(range(run.seeds)):
         x = np.random.default_rng([seed, 10]).standard_normal((BATCH, TOKENS, D_MODEL)).astype(np.float32)
         seeded = np.random.default_rng([seed, 11]).standard_normal(x.shape).astype(np.float32)
         forms, results = _forms(seed), []
-        for name, (form, gradients) in forms.items():
+        for name, (form, weights) in forms.items():
             given = Tensor(x, requires_grad=True)
             out = form(given)
             products[name] = count(out).products
             out.backward(seeded)
-            results.append([out.numpy(), _gradient(given), *gradients()])
+            dW = np.concatenate([_gradient(W) for W in weights], axis=1)  # (64, 192)
+            results.append([out.numpy(), _gradient(given), *np.split(dW, 3, axis=1)])
         worst = max(worst, *(_apart(ours, theirs) for same in results[1:] for ours, theirs in zip(same, results[0])))
         for name, (form, _) in list(forms.items()) * repeats:
-            start = time.perf_counter()
-            form(Tensor(x, requires_grad=True)).backward(seeded)
-            times.setdefault(name, []).append(time.perf_counter() - start)
-    fastest = {name: 1000 * min(clock) for name, clock in times.items()}
+            clock = milliseconds(lambda: form(Tensor(x, requires_grad=True)).backward(seeded))
+            fastest[name] = min(fastest.get(name, clock), clock)
+
     for name, clock in fastest.items():
         run.row(form=name, products=products[name], milliseconds=clock, speed=fastest[HEAD_BY_HEAD] / clock)
     run.note(
@@ -82,30 +78,20 @@ def _apart(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
-def _forms(seed: int) -> dict[str, tuple[Form, Callable[[], list[np.ndarray]]]]:
-    """Each form as a function x -> out, and one that gives dL/dW_Q, dL/dW_K, dL/dW_V as 64 x 64 arrays."""
+def _forms(seed: int) -> dict[str, tuple[Form, list[Tensor]]]:
+    """Each form as a function x -> out, and its weights: side by side W_Q, W_K and W_V, 64 x 192."""
     three = MultiHeadAttention(D_MODEL, HEADS, seed, attention="explicit", sigma=D_MODEL**-0.5)
     one = MultiHeadAttention(D_MODEL, HEADS, seed, packed=True, attention="explicit", sigma=D_MODEL**-0.5)
-    cut = [slice(h * D_K, (h + 1) * D_K) for h in range(HEADS)]
-    small = {
-        name: [Tensor(getattr(three, name).numpy()[:, part], requires_grad=True) for part in cut]
-        for name in ("W_Q", "W_K", "W_V")
-    }
+    large = [three.W_Q, three.W_K, three.W_V]
+    small = [Tensor(part, requires_grad=True) for W in large for part in np.split(W.numpy(), HEADS, axis=1)]
 
     def head_by_head(x: Tensor) -> Tensor:
         mixes = []
-        for W_Q, W_K, W_V in zip(small["W_Q"], small["W_K"], small["W_V"]):  # (64, 16) each
+        for W_Q, W_K, W_V in zip(small[:HEADS], small[HEADS:], small[2 * HEADS :]):  # (64, 16) each
             mixes.append(scaled_dot_product_attention(x @ W_Q, x @ W_K, x @ W_V)[0])
         return concatenate(mixes, axis=-1) @ three.W_O
 
-    def of_small() -> list[np.ndarray]:
-        return [np.concatenate([_gradient(W) for W in small[name]], axis=1) for name in ("W_Q", "W_K", "W_V")]
-
-    return {
-        HEAD_BY_HEAD: (head_by_head, of_small),
-        "W_Q, W_K, W_V": (three, lambda: [_gradient(W) for W in (three.W_Q, three.W_K, three.W_V)]),
-        "one W_QKV": (one, lambda: np.split(_gradient(one.W_QKV), 3, axis=1)),
-    }
+    return {HEAD_BY_HEAD: (head_by_head, small), "W_Q, W_K, W_V": (three, large), "one W_QKV": (one, [one.W_QKV])}
 
 
 def _gradient(W: Tensor) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,11 +10,9 @@ import numpy as np
 from ..attention import fused_attention, scaled_dot_product_attention
 from ..autodiff.blas import one_thread_blas
 from ..autodiff.tensor import Tensor
-from ..show.numbers import number
-from ..show.table import Column
-from .counting import count, fitted_exponent
+from .counting import count, fitted_exponent, milliseconds
 from .experiment import Run, experiment
-from .result import Picture
+from .result import Column, Picture, number
 
 FORMS: dict[str, Callable[..., Any]] = {
     "explicit": lambda q, k, v: scaled_dot_product_attention(q, k, v)[0],
@@ -78,7 +75,5 @@ def _inputs(n: int, d: int, seed: int) -> list[Tensor]:
 @one_thread_blas()
 def _milliseconds(attention: Callable[..., Any], n: int, d: int, seed: int) -> float:
     """The clock of one forward and backward pass."""
-    q, k, v = _inputs(n, d, seed)
-    start = time.perf_counter()
-    attention(q, k, v).backward(np.ones((n, d), np.float32))
-    return 1000 * (time.perf_counter() - start)
+    inputs, ones = _inputs(n, d, seed), np.ones((n, d), np.float32)
+    return milliseconds(lambda: attention(*inputs).backward(ones))

@@ -7,7 +7,8 @@ backward will need, inputs among them, each once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +80,13 @@ def _owner(array: np.ndarray) -> np.ndarray:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """The clock of one call."""
+    start = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - start)
 
 
 def fitted_exponent(sizes: Any, counts: Any) -> float:

@@ -7,9 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import Picture, matching, slashed, two_digits, yes_or_no
+from .result import Column, Picture, matching, slashed, two_digits, yes_or_no
 
 
 @experiment(

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..attention import scaled_dot_product_attention
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import Picture, two_digits
+from .result import Column, Picture, two_digits
 
 DICTIONARY = {"red": 1.0, "green": 4.0, "blue": 9.0, "black": 16.0}
 

@@ -7,12 +7,10 @@ from itertools import product
 
 import numpy as np
 
-from ..show.numbers import percent
-from ..show.table import Column
-from .agreement import trained
+from .agreement import trained as trained_reader
 from .experiment import Run, experiment
-from .result import ACCURACY, Picture, accuracy, clearly_above
-from .successor import Finder, Successor, train
+from .result import ACCURACY, Column, Picture, accuracy, clearly_above, percent
+from .successor import trained
 
 WIDTH = 64
 FOUR, WORDS, WORDS_SMALL = "four followers", "whole word", "whole word, sigma 0.02"
@@ -68,8 +66,8 @@ def one_wide_or_four_narrow(
 
 def _followers(seed: int, heads: int, steps: int, rate: float) -> float:
     d = WIDTH // heads
-    return train(Finder(seed, d, d, heads=heads, hops=4), Successor(seed, hops=4), seed, steps, rate)[-1].accuracy
+    return trained(seed, steps, rate, d_k=d, d_v=d, heads=heads, hops=4)[-1].accuracy
 
 
 def _whole_word(seed: int, heads: int, sigma: float, steps: int) -> float:
-    return trained(seed, True, sigma, heads, steps).accuracy
+    return trained_reader(seed, True, sigma, heads, steps).accuracy

@@ -11,10 +11,8 @@ import numpy as np
 from ..autodiff.functions import softmax
 from ..autodiff.tensor import Tensor
 from ..probe.meters import rows as meters_of
-from ..show.numbers import number, percent
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import Picture, slashed, two_digits, yes_or_no
+from .result import Column, Picture, number, percent, slashed, two_digits, yes_or_no
 
 KEYS = 16
 

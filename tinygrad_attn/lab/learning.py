@@ -7,11 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..show.numbers import percent
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import ACCURACY, Picture, accuracy, clearly_above, slashed
-from .successor import LABELS, UNIT, Finder, Look, Successor, train
+from .result import ACCURACY, Column, Picture, accuracy, clearly_above, percent, slashed
+from .successor import LABELS, UNIT, best_rate, finals
 
 SMALL = "unscaled, sigma 0.02"
 
@@ -48,29 +46,24 @@ def learning_with_and_without_scaling(
     "it stops learning", is refuted when the unscaled accuracy still reaches twice the level of guessing.
     """
     widest = max(widths)
-    finals = {}
+    reached = {}
     jobs = [(d_k, variant) for d_k in widths for variant in ("scaled", "unscaled", SMALL)]
     for d_k, variant in run.each((d_k, variant) for d_k, variant in jobs if variant != SMALL or d_k == widest):
-        tried = {rate: run.over_seeds(lambda seed: _looks(seed, d_k, variant, steps, every, rate)) for rate in rates}
-        rate = max(tried, key=lambda rate: float(np.mean([looks[-1].accuracy for looks in tried[rate]])))
-        finals[d_k, variant] = [looks[-1].accuracy for looks in tried[rate]]
-        for same in zip(*tried[rate]):
+        scorer, sigma = "scaled" if variant == "scaled" else "dot", 0.02 if variant == SMALL else UNIT
+        rate, runs = best_rate(run, rates, steps, every, d_k=d_k, scorer=scorer, sigma=sigma)
+        reached[d_k, variant] = finals(runs)
+        for same in zip(*runs):
             shared = {"d_k": d_k, "variant": variant, "rate": rate, "step": same[0].step}
             stuck = float(np.mean([look.stuck for look in same]))
             run.row(**shared, **accuracy([look.accuracy for look in same]), stuck=stuck)
     run.main = lambda row: row["step"] in (0, steps // 2 // every * every, steps)
     run.note("seeds: {seeds}; mean and standard deviation; guessing is right in 12.5%. Stuck: wrong, and no gradient.")
-    _verdicts(run, finals, widest)
+    _verdicts(run, reached, widest)
 
 
-def _looks(seed: int, d_k: int, variant: str, steps: int, every: int, rate: float) -> list[Look]:
-    scorer, sigma = "scaled" if variant == "scaled" else "dot", 0.02 if variant == SMALL else UNIT
-    return train(Finder(seed, d_k, scorer=scorer, sigma=sigma), Successor(seed), seed, steps, rate, every)
-
-
-def _verdicts(run: Run, finals: dict[tuple[int, str], list[float]], widest: int) -> None:
-    scaled, unscaled = (finals[widest, variant] for variant in ("scaled", "unscaled"))
-    reached = float(np.mean(unscaled))
+def _verdicts(run: Run, reached: dict[tuple[int, str], list[float]], widest: int) -> None:
+    scaled, unscaled = (reached[widest, variant] for variant in ("scaled", "unscaled"))
+    share = float(np.mean(unscaled))
     start = run.column("stuck", variant="unscaled", step=0)
     (small,) = run.column("stuck", variant=SMALL, step=0)
     run.verdict(
@@ -83,17 +76,17 @@ def _verdicts(run: Run, finals: dict[tuple[int, str], list[float]], widest: int)
         "At d_k = {widest} the scaled model learns better.",
         clearly_above(scaled, unscaled),
         "{} after {steps} steps, scaled / unscaled",
-        slashed(percent, [float(np.mean(scaled)), reached]),
+        slashed(percent, [float(np.mean(scaled)), share]),
         widest=widest,
     )
     run.verdict(
         "Without the scaling the model stops learning where to look.",
-        reached < 2 / LABELS,
+        share < 2 / LABELS,
         "at d_k = {} it reaches {}"
-        if reached < 2 / LABELS
+        if share < 2 / LABELS
         else "at d_k = {} it reaches {}: slower, not stopped, "
         "because the live rows share W_Q and W_K with the stuck ones",
-        *(widest, percent(reached)),
+        *(widest, percent(share)),
     )
     run.verdict(
         "Starting from sigma 0.02 hides the saturation.",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from ..show.numbers import percent
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import ACCURACY, accuracy, clearly_above, slashed
-from .successor import Finder, Successor, train
+from .result import ACCURACY, Column, accuracy, clearly_above, percent, slashed
+from .successor import Finder, finals, trained
 
 
 @experiment(
@@ -21,16 +19,15 @@ def parameter_free_and_learned(run: Run, *, steps: int = 100) -> None:
     Claim: parameter-free attention has nothing to train and can only look at what is similar; a learned one can look
     at what is *related*.  Refuted where the learned attention is not clearly ahead, or the other has parameters.
     """
-    finals = {}
+    reached = {}
     for name, scorer in run.each({"x x^T x": "none", "learned": "scaled"}.items()):
-        finders = run.over_seeds(lambda seed: Finder(seed, scorer=scorer))
-        weights = sum(p.size for path, p in finders[0].named_parameters() if path != "W_O")
-        finals[scorer] = [train(finder, Successor(i), i, steps)[-1].accuracy for i, finder in enumerate(finders)]
-        run.row(attention=name, weights=weights, **accuracy(finals[scorer]))
+        weights = sum(p.size for path, p in Finder(0, scorer=scorer).named_parameters() if path != "W_O")
+        reached[scorer] = finals(run.over_seeds(lambda seed: trained(seed, steps, scorer=scorer)))
+        run.row(attention=name, weights=weights, **accuracy(reached[scorer]))
     run.note(
         "seeds: {seeds}; {steps} steps; guessing is right in 12.5%, the commonest label of the sequence in about 25%."
     )
     counts = run.column("weights")
     run.verdict("sim(x_i, x_j) x_j has no parameters.", counts[0] == 0, slashed(str, counts))
-    ahead, shares = clearly_above(finals["scaled"], finals["none"]), slashed(percent, run.column("accuracy"))
+    ahead, shares = clearly_above(reached["scaled"], reached["none"]), slashed(percent, run.column("accuracy"))
     run.verdict("It cannot learn who follows whom; the learned one can.", ahead, shares)

@@ -40,9 +40,8 @@ def draw(table: Table, picture: Picture, units: Mapping[str, str]) -> Figure:
 
     from ..show.pictures import INK, QUIET
 
-    values: list[Any] = (
-        [None] if picture.panel is None else list(dict.fromkeys(row[picture.panel] for row in table.rows))
-    )
+    panel = picture.panel or ""  # no row has such a key: one panel for all
+    values = list(dict.fromkeys(row.get(panel) for row in table.rows)) or [None]
     columns = min(len(values), 2)
     lines = -(-len(values) // columns)
     figure = Figure(figsize=(5.4, 3.8 if lines == 1 else 2.7 * lines + 0.8), dpi=160, layout="constrained")
@@ -50,19 +49,17 @@ def draw(table: Table, picture: Picture, units: Mapping[str, str]) -> Figure:
     titles = {column.key: " ".join(column.title.split()) for column in table.columns}
     groups = list(dict.fromkeys(tuple(row[key] for key in picture.by) for row in table.rows))
     for axes, value in zip(every.ravel(), values):
-        rows = [row for row in table.rows if picture.panel is None or row[picture.panel] == value]
+        rows = [row for row in table.rows if row.get(panel) == value]
         _lines(axes, table, picture, rows, groups, titles)
-        if picture.panel is not None:
-            axes.set_title(f"{titles[picture.panel]} = {value}", loc="left", color=INK, fontsize=10)
+        if panel:
+            axes.set_title(f"{titles[panel]} = {value}", loc="left", color=INK, fontsize=10)
     for axes in every.ravel()[len(values) :]:
         axes.remove()
-    named = {
-        key: f" ({unit})" for key, unit in {**units, picture.y: picture.unit or units.get(picture.y)}.items() if unit
-    }
+    x_unit, y_unit = units.get(picture.x), picture.unit or units.get(picture.y)
     for axes in every[-1]:
-        axes.set_xlabel(titles[picture.x] + named.get(picture.x, ""), color=QUIET)
+        axes.set_xlabel(titles[picture.x] + (f" ({x_unit})" if x_unit else ""), color=QUIET)
     for axes in every[:, 0]:
-        axes.set_ylabel(titles[picture.y] + named.get(picture.y, ""), color=QUIET)
+        axes.set_ylabel(titles[picture.y] + (f" ({y_unit})" if y_unit else ""), color=QUIET)
     figure.suptitle(table.title, x=0.01, ha="left", color=INK, weight="bold", fontsize=11)
     handles: dict[str, Any] = {}
     for axes in figure.axes:

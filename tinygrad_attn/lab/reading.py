@@ -9,10 +9,10 @@ import numpy as np
 
 from ..autodiff.functions import cross_entropy, softmax
 from ..probe.trace import NamedStep, trace
-from ..show.numbers import number
 from ..show.table import Column, Table
 from ..tasks.agreement import agreement, encode
 from ..tasks.reader import STEPS, Exam, Reader, attention, examine, learn
+from .result import two_digits
 
 SENTENCE = "I work , you work , he ___"
 
@@ -57,14 +57,15 @@ def reading(
 def row7_table(found: Reading) -> Table:
     """Row 7 of the attention weights on SENTENCE: one line per head, then their mean; columns are the tokens."""
     words = SENTENCE.split()
+    keys = ["head", *(f"{i} {word}" for i, word in enumerate(words))]
     columns = [Column("head", "head", left=True)]
-    columns += [Column(f"{i} {word}", f"{word}\n{i}", "{:.2f}".format, _shade) for i, word in enumerate(words)]
+    columns += [
+        Column(key, f"{word}\n{i}", "{:.2f}".format, _shade) for i, (key, word) in enumerate(zip(keys[1:], words))
+    ]
     row7 = found.weights[:, -1]  #  (heads, 8)
     names = [str(head) for head in range(len(row7))] + ["mean"]
-    rows = [
-        {"head": name} | {f"{i} {word}": float(weight) for i, (word, weight) in enumerate(zip(words, weights))}
-        for name, weights in zip(names, [*row7, row7.mean(axis=0)])
-    ]
+    weights = [*row7, row7.mean(axis=0)]
+    rows = [dict(zip(keys, (name, *map(float, row)))) for name, row in zip(names, weights)]
     return Table("Row 7: where the blank looks", columns, rows, ["A row of weights sums to 1."])
 
 
@@ -80,20 +81,14 @@ def trace_table(found: Reading) -> Table:
     columns = [
         Column("step", "step", left=True),
         Column("shape", "shape", left=True),
-        Column("value_rms", "value\nrms", number_2),
-        Column("gradient_rms", "gradient\nrms", number_2),
-        Column("value_rms_untrained", "untrained\nvalue", number_2),
-        Column("gradient_rms_untrained", "untrained\ngradient", number_2),
+        Column("value_rms", "value\nrms", two_digits),
+        Column("gradient_rms", "gradient\nrms", two_digits),
+        Column("value_rms_untrained", "untrained\nvalue", two_digits),
+        Column("gradient_rms_untrained", "untrained\ngradient", two_digits),
     ]
+    keys = [column.key for column in columns]
     rows = [
-        {
-            "step": now.name,
-            "shape": "x".join(map(str, now.shape)),
-            "value_rms": now.value_rms,
-            "gradient_rms": now.gradient_rms,
-            "value_rms_untrained": first.value_rms,
-            "gradient_rms_untrained": first.gradient_rms,
-        }
+        dict(zip(keys, (now.name, "x".join(map(str, now.shape)), *_sizes(now), *_sizes(first))))
         for first, now in zip(found.before, found.after)
     ]
     notes = [
@@ -104,5 +99,5 @@ def trace_table(found: Reading) -> Table:
     return Table(f"One sentence: {SENTENCE}", columns, rows, notes)
 
 
-def number_2(value: float | None) -> str:
-    return number(value, 2)
+def _sizes(step: NamedStep) -> tuple[float, float | None]:
+    return step.value_rms, step.gradient_rms

@@ -32,11 +32,9 @@ class Verdict:
     holds: bool
 
     def text(self, language: str = "en") -> str:
-        verdict, sentence, how, measured = (
-            spoken(text, language)
-            for text in ("HOLDS" if self.holds else "DOES NOT HOLD", self.sentence, "Measured", self.measured)
-        )
-        return f"{verdict}: {sentence} {how}: {measured}."
+        say = partial(spoken, language=language)
+        verdict = say("HOLDS" if self.holds else "DOES NOT HOLD")
+        return f"{verdict}: {say(self.sentence)} {say('Measured')}: {say(self.measured)}."
 
 
 @dataclass(repr=False)
@@ -63,10 +61,9 @@ class LabTable(Table):
 
     def spoken(self) -> Table:
         """All rows, in the language of the table."""
-        columns = [replace(c, title=spoken(c.title, self.language), form=self._form(c)) for c in self.columns]
-        return Table(
-            spoken(self.title, self.language), columns, self.rows, [spoken(n, self.language) for n in self.notes]
-        )
+        say = partial(spoken, language=self.language)
+        columns = [replace(column, title=say(column.title), form=self._form(column)) for column in self.columns]
+        return Table(say(self.title), columns, self.rows, [say(note) for note in self.notes])
 
     def _form(self, column: Column) -> Callable[[Any], str]:
         """How a cell is written: a word is looked up as "key: word", because "scaled" is not the same of everything."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from itertools import product
 
@@ -11,12 +10,10 @@ import numpy as np
 from ..autodiff.blas import one_thread_blas
 from ..autodiff.functions import cross_entropy
 from ..autodiff.tensor import Tensor
-from ..show.numbers import percent
-from ..show.table import Column
-from .counting import count
+from .counting import count, milliseconds
 from .experiment import Run, experiment
-from .result import ACCURACY, Picture, accuracy, clearly_above, slashed, two_digits
-from .successor import BATCH, Finder, Successor, train
+from .result import ACCURACY, Column, Picture, accuracy, clearly_above, percent, slashed, two_digits
+from .successor import BATCH, Finder, Successor, best_rate, finals
 
 SCORERS = ("additive", "dot", "scaled")
 
@@ -48,18 +45,13 @@ def additive_dot_and_scaled(
     more time and memory; the scaling removes its advantage.  Refuted, at the largest d_k, by an additive accuracy not
     clearly above that of the dot product, or one clearly above the scaled one; by smaller counts.
     """
-    finals = {}
+    reached = {}
     for d_k, scorer in run.each(product(widths, SCORERS)):
-        tried = {rate: run.over_seeds(lambda seed: _final(seed, d_k, scorer, steps, rate)) for rate in rates}
-        rate = max(tried, key=lambda rate: float(np.mean(tried[rate])))
-        finals[d_k, scorer] = tried[rate]
-        run.row(d_k=d_k, scorer=scorer, **accuracy(tried[rate]), rate=rate, **_cost(d_k, scorer))
+        rate, runs = best_rate(run, rates, steps, d_k=d_k, scorer=scorer)
+        reached[d_k, scorer] = finals(runs)
+        run.row(d_k=d_k, scorer=scorer, **accuracy(finals(runs)), rate=rate, **_cost(d_k, scorer))
     run.note("seeds: {seeds}; {steps} steps. Counts and clock: one batch of 16 x 16 tokens; additive: 32 hidden units.")
-    _verdicts(run, finals, min(widths), max(widths))
-
-
-def _final(seed: int, d_k: int, scorer: str, steps: int, rate: float) -> float:
-    return train(Finder(seed, d_k, scorer=scorer), Successor(seed), seed, steps, rate)[-1].accuracy
+    _verdicts(run, reached, min(widths), max(widths))
 
 
 @one_thread_blas()
@@ -68,16 +60,12 @@ def _cost(d_k: int, scorer: str) -> dict[str, float]:
     finder = Finder(0, d_k, scorer=scorer)
     x, right = Successor(0).batch(np.random.default_rng(0), BATCH)
     counted = count(finder(Tensor(x)))
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        cross_entropy(finder(Tensor(x)), right).backward()
-        times.append(time.perf_counter() - start)
-    return {"operations": counted.operations, "bytes": counted.bytes, "milliseconds": 1000 * float(np.median(times))}
+    clock = np.median([milliseconds(lambda: cross_entropy(finder(Tensor(x)), right).backward()) for _ in range(5)])
+    return {"operations": counted.operations, "bytes": counted.bytes, "milliseconds": float(clock)}
 
 
-def _verdicts(run: Run, finals: dict[tuple[int, str], list[float]], small: int, large: int) -> None:
-    at = {d_k: {scorer: float(np.mean(finals[d_k, scorer])) for scorer in SCORERS} for d_k in (small, large)}
+def _verdicts(run: Run, reached: dict[tuple[int, str], list[float]], small: int, large: int) -> None:
+    at = {d_k: {scorer: float(np.mean(reached[d_k, scorer])) for scorer in SCORERS} for d_k in (small, large)}
     run.verdict(
         "At d_k = {small} the three are similar.",
         max(at[small].values()) - min(at[small].values()) < 0.15,
@@ -87,12 +75,12 @@ def _verdicts(run: Run, finals: dict[tuple[int, str], list[float]], small: int, 
     )
     run.verdict(
         "At d_k = {large} additive is ahead of the unscaled dot product.",
-        clearly_above(finals[large, "additive"], finals[large, "dot"]),
+        clearly_above(reached[large, "additive"], reached[large, "dot"]),
         "{} (additive / dot / scaled)",
         slashed(percent, at[large].values()),
         large=large,
     )
-    ahead = clearly_above(finals[large, "additive"], finals[large, "scaled"])
+    ahead = clearly_above(reached[large, "additive"], reached[large, "scaled"])
     run.verdict(
         "The scaling takes that advantage away.",
         at[large]["scaled"] > at[large]["dot"] and not ahead,

@@ -18,7 +18,9 @@ With `hops` = 4 each token answers four labels: those of its next four followers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from ..autodiff.ops.shape import reshape, swapaxes
 from ..autodiff.tensor import Tensor
 from ..nn.module import Module
 from ..optim import SGD
+from .experiment import Run
 
 SYMBOLS, LABELS = 16, 8
 WIDTH = SYMBOLS + LABELS  # of a token
@@ -155,6 +158,25 @@ def train(
             cross_entropy(finder(Tensor(x)), right).backward()
             optimizer.step()
     return looks
+
+
+def trained(seed: int, steps: int, lr: float = LR, every: int = 0, **finder: Any) -> list[Look]:
+    """A Finder of this seed, trained on the task of this seed.  finder: its arguments."""
+    return train(Finder(seed, **finder), Successor(seed, finder.get("hops", 1)), seed, steps, lr, every)
+
+
+def best_rate(
+    run: Run, rates: Sequence[float], steps: int, every: int = 0, **finder: Any
+) -> tuple[float, list[list[Look]]]:
+    """The learning rate with the highest mean accuracy at the end, and its trainings, one per seed."""
+    tried = {rate: run.over_seeds(lambda seed: trained(seed, steps, rate, every, **finder)) for rate in rates}
+    best = max(tried, key=lambda rate: np.mean(finals(tried[rate])))
+    return best, tried[best]
+
+
+def finals(runs: Sequence[list[Look]]) -> list[float]:
+    """The accuracy at the end of each run."""
+    return [looks[-1].accuracy for looks in runs]
 
 
 def look(finder: Finder, x: np.ndarray, right: np.ndarray, step: int = 0) -> Look:

@@ -9,10 +9,8 @@ import numpy as np
 
 from ..autodiff.functions import softmax
 from ..probe.meters import rows as meters_of
-from ..show.numbers import number
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import Picture, two_digits
+from .result import Column, Picture, number, two_digits
 
 KEYS, SAMPLES = 16, 200
 TEMPERATURES = (0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)

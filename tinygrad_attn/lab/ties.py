@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
-from ..show.numbers import percent
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import ACCURACY, Picture, accuracy, clearly_above
-from .successor import Finder, Successor, train
+from .result import ACCURACY, Column, Picture, accuracy, clearly_above, percent
+from .successor import Finder, finals, trained
 
 TIES: dict[str, str | None] = {"independent": None, "K = V": "kv", "Q = K": "qk", "Q = K = V": "qkv"}
 
@@ -37,12 +36,12 @@ def tied_and_independent(run: Run, *, widths: Sequence[int] = (8, 16), steps: in
     Claim: each tie costs accuracy.  Refuted, tie by tie, where the independent matrices are not clearly ahead at the
     end (twice the standard error over the seeds).  Ties save weights; the table counts them.
     """
-    finals = {}
+    reached = {}
     for d_k, name in run.each(product(widths, TIES)):
-        finders = run.over_seeds(lambda seed: Finder(seed, d_k, d_k, tie=TIES[name]))
-        weights = sum(p.size for p in finders[0].parameters()) - finders[0].W_O.size
-        runs = [train(finder, Successor(i), i, steps, every=every) for i, finder in enumerate(finders)]
-        finals[d_k, name] = [looks[-1].accuracy for looks in runs]
+        finder: dict[str, Any] = {"d_k": d_k, "d_v": d_k, "tie": TIES[name]}
+        weights = sum(p.size for path, p in Finder(0, **finder).named_parameters() if path != "W_O")
+        runs = run.over_seeds(lambda seed: trained(seed, steps, every=every, **finder))
+        reached[d_k, name] = finals(runs)
         for same in zip(*runs):
             shared = {"d_k": d_k, "matrices": name, "weights": weights, "step": same[0].step}
             run.row(**shared, **accuracy([look.accuracy for look in same]))
@@ -54,6 +53,6 @@ def tied_and_independent(run: Run, *, widths: Sequence[int] = (8, 16), steps: in
         "Q = K = V": "One matrix for all three costs accuracy (Q = K = V).",
     }.items():
         for d_k in widths:
-            one, two = finals[d_k, "independent"], finals[d_k, name]
+            one, two = reached[d_k, "independent"], reached[d_k, name]
             shares = (percent(float(np.mean(accuracies))) for accuracies in (one, two))
             run.verdict(lesson, clearly_above(one, two), "d_k = {}: {} independent, {} tied", d_k, *shares)

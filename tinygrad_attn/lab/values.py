@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..show.numbers import percent
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import ACCURACY, Picture, accuracy, clearly_above, slashed
-from .successor import Finder, Successor, train, weights_of
+from .result import ACCURACY, Column, Picture, accuracy, clearly_above, percent, slashed
+from .successor import Finder, Successor, finals, trained, weights_of
 
 D_K = 16
 
@@ -36,18 +34,17 @@ def width_of_values(run: Run, *, widths: Sequence[int] = (1, 2, 4, 16, 64), step
     """
     x, _ = Successor(0).batch(np.random.default_rng(0), 2)
     weights = {d_v: weights_of(Finder(0, D_K, d_v), x) for d_v in widths}
-    finals = {}
+    reached = {}
     for d_v in run.each(widths):
-        finders = run.over_seeds(lambda seed: Finder(seed, D_K, d_v))
-        finals[d_v] = [train(finder, Successor(i), i, steps)[-1].accuracy for i, finder in enumerate(finders)]
+        reached[d_v] = finals(run.over_seeds(lambda seed: trained(seed, steps, d_k=D_K, d_v=d_v)))
         difference = float(np.abs(weights[d_v] - weights[widths[0]]).max())
-        shape = "x".join(map(str, finders[0].W_V.shape))
-        run.row(d_v=d_v, W_V=shape, difference=difference, **accuracy(finals[d_v]))
+        shape = "x".join(map(str, Finder(0, D_K, d_v).W_V.shape))
+        run.row(d_v=d_v, W_V=shape, difference=difference, **accuracy(reached[d_v]))
     run.note("seeds: {seeds}; {steps} steps.")
     worst = max(run.column("difference"))
     run.verdict("d_v may differ from d_k; the weights do not notice.", worst == 0, "weights differ by {:g}", worst)
     run.verdict(
         "A d_v too narrow for 8 labels loses what attention found.",
-        clearly_above(finals[max(widths)], finals[min(widths)]),
+        clearly_above(reached[max(widths)], reached[min(widths)]),
         slashed(lambda row: f"{percent(row['accuracy'])} (d_v {row['d_v']})", run.rows),
     )

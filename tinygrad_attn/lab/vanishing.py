@@ -29,10 +29,9 @@ from ..autodiff.blas import one_thread_blas
 from ..autodiff.mode import watching
 from ..autodiff.tensor import Tensor
 from ..probe.meters import rows as meters_of
-from ..show.numbers import percent
 from ..show.table import Column, Table
 from .experiment import Progress, Run, experiment, quiet
-from .result import Picture, mean_and_spread, slashed, two_digits, yes_or_no
+from .result import Picture, mean_and_spread, percent, slashed, two_digits, yes_or_no
 
 KEYS, D_V, D_MODEL = 16, 16, 64
 DEAD = 1e-3  # a row of dL/dS with a smaller norm moves no attention

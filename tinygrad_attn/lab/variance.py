@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..show.numbers import number, percent
-from ..show.table import Column
 from .experiment import Run, experiment
-from .result import Picture, matching, two_digits
+from .result import Column, Picture, matching, number, percent, two_digits
 
 
 @experiment(
