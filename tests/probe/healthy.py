@@ -155,6 +155,17 @@ def half_precision():
     return weighing(weigh)
 
 
+def rectified_outputs():
+    """What is 0 behind the product with the values is no weight, though it has the shape of the weights."""
+    values = np.eye(8, dtype=np.float32)[None, None]
+    return attending(lambda q, k, v: ta.relu(ta.softmax(q @ k.mT / 8**0.5) @ values - 0.125) + v)
+
+
+def pooled_by_as_many_heads_as_there_are_words():
+    x, W = draw(3, 8, 16), weight(16, 8, seed=1, scale=0.25)
+    return lambda: square(ta.softmax(x @ W, axis=1).mT @ x), {"W": W}
+
+
 def a_slope_of_distance():
     """So long that the weights of the farthest keys are 0."""
     distance = np.abs(np.subtract.outer(np.arange(240), np.arange(240))).astype(np.float32)
@@ -363,6 +374,7 @@ HEALTHY = [
     small_weights_without_a_scale, a_low_rank_adapter, a_branch_that_starts_at_zero, a_branch_times_a_gate_at_zero,
     a_gain_that_starts_at_zero, an_output_that_starts_at_zero, logits_that_start_at_zero, experts, a_learned_memory,
     a_learned_query, attention_of_a_convolution, distilled, features_that_add_up_to_one, contrasted_pairs,
-    a_recurrent_cell, a_padded_start_hidden_by_a_large_number, one_mask_for_scores_of_one_row,
+    a_recurrent_cell, rectified_outputs, pooled_by_as_many_heads_as_there_are_words,
+    a_padded_start_hidden_by_a_large_number, one_mask_for_scores_of_one_row,
     a_mask_of_queries_before_softmax_and_after, half_precision,
 ]  # fmt: skip

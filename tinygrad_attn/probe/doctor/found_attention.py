@@ -156,7 +156,8 @@ def _explicit(e: Evidence, node: Node, mixes: list[tuple[Node, list[int]]]) -> F
     found.gradient = to_host(e.gradients[node]) if node in e.gradients else None
     if not any(_add_up_to_one(e, *mix) for mix in mixes):
         found.after = _masked_after(e, node, weights)
-        found.axis = -1 if any(axis in axes for _, axes in mixes) else axis - weights.ndim
+        wrong = any(entering in e.values and axis not in axes for entering, axes in mixes)
+        found.axis = axis - weights.ndim if wrong else -1
     if axis == weights.ndim - 1:
         _read_scores(e, found, weights)
     found.weights = Weights([(np.moveaxis(weights, axis, -1), found.mask)])
@@ -174,7 +175,7 @@ def _add_up_to_one(e: Evidence, entering: Node, axes: list[int]) -> bool:
 def _masked_after(e: Evidence, node: Node, weights: np.ndarray) -> tuple[int, str] | None:
     """Weights that are set to 0 after softmax, in rows of which others stay: (how many, line)."""
     for user, _ in e.consumers.get(node, ()):
-        if user.shape != node.shape:
+        if user.shape != node.shape or user.op in (matmul.op, einsum.op):  # what comes behind is no weight
             continue
         slope, count = slope_of(user, node), 0
         if np.isin(slope, (0, 1)).all():  # (dropout makes those that stay larger)
