@@ -195,6 +195,26 @@ class TestCommandLine:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
 
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+    def test_a_full_disk_behind_the_output_is_one_line(self) -> None:
+        command = f"{sys.executable} -m tinygrad_attn lab > /dev/full"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No space left" in done.stderr
+
+    def test_a_reader_that_leaves_costs_no_checkpoint(self, tmp_path: Path) -> None:
+        words = f"train copy --steps 4 --batch 2 --save-every 2 --eval-every 2 --out {tmp_path}"
+        command = f"{sys.executable} -m tinygrad_attn {words} | head -1"
+        subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+        assert list((tmp_path / "checkpoints").glob("step-*2.safetensors"))
+
+    @pytest.mark.parametrize("left", ["", '{"step": 1, "loss": 2.0}\n'])
+    def test_a_finished_run_without_its_metrics(self, left: str, tmp_path: Path, capsys) -> None:
+        words = ["train", "copy", "--steps", "2", "--batch", "2", "--out", str(tmp_path)]
+        assert main(words) == 0
+        (tmp_path / "metrics.jsonl").write_text(left)
+        assert main([*words[:2], "--resume", *words[6:]]) == 2
+        assert "metrics.jsonl has no line with held_out_loss" in capsys.readouterr().err
+
     def test_colours_that_are_forced_draw_no_bar_in_a_file(self, tmp_path: Path) -> None:
         out = tmp_path / "r"
         done = self.run("train", "copy", "--steps", 3, "--batch", 2, "--out", out, env={"FORCE_COLOR": 1})

@@ -8,6 +8,7 @@ typing error answer at once, and a command may need an extra that others do not.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -59,9 +60,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"tinygrad-attn {arguments.command}: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # `tinygrad-attn demo | head`: the reader has left; Python must not complain at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            return _left()
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        where = error.filename or "the output"
+        print(f"tinygrad-attn {arguments.command}: cannot write {where}: {error.strerror}", file=sys.stderr)
+        _left()
+        return 2
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130
+
+
+def _left() -> int:
+    """Nobody takes our output any more (`tinygrad-attn demo | head`): Python must not complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1

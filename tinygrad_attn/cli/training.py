@@ -143,7 +143,11 @@ def _finish(screen: Console, directory: RunDirectory, trainer: Trainer) -> None:
     rows, folder, model, task = directory.measured(), directory.path, trainer.model, trainer.task
     text = sampled(model, task)
     (folder / "sample.txt").write_text(text + "\n", encoding="utf-8")
-    last = next(row for row in reversed(rows) if "held_out_loss" in row)
+    last = next((row for row in reversed(rows) if "held_out_loss" in row), None)
+    if last is None:
+        raise UserError(
+            f"{folder / 'metrics.jsonl'} has no line with held_out_loss any more; the checkpoints are whole"
+        )
     results = {"steps": trainer.step, "best_held_out_loss": trainer.best}
     results.update({name: last[name] for name in ("loss", "held_out_loss", "held_out_accuracy")})
     (folder / "summary.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")

@@ -42,6 +42,8 @@ def cluster(address: str | None = None, workers: int = 1) -> Iterator[Any]:
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0" if _can_show() else None,
                 silence_logs=logging.CRITICAL,
+                protocol="tls",  # Dask runs what it is sent: nobody else on the machine gets in
+                security=distributed.security.Security.temporary(),
             )
             client = opened.enter_context(distributed.Client(opened.enter_context(local)))
         else:

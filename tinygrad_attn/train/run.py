@@ -28,13 +28,13 @@ def train_in(directory: RunDirectory, trainer: Trainer, show: Show = lambda row:
     s, started, first = trainer.settings, time.perf_counter(), trainer.step
     unread: list[Report] = []
 
-    def read() -> None:
+    def read() -> list[dict[str, Any]]:
         speed = (trainer.step - first) * s.batch * s.context / (time.perf_counter() - started)
-        for each in unread:
-            row = write(each, speed)
-            event(row)
-            show(row)
+        rows = [write(each, speed) for each in unread]
         unread.clear()
+        for row in rows:
+            event(row)
+        return rows
 
     stop = threading.Event()
     with on_stop(stop.set), directory.metrics() as write, event_writer(directory.path, trainer.step) as event:
@@ -45,14 +45,17 @@ def train_in(directory: RunDirectory, trainer: Trainer, show: Show = lambda row:
                 stopping = trainer.workers.agreed(stop.is_set(), report.norm)
                 is_best, best = trainer.best < best, trainer.best
                 saving = is_best or report.step % s.save_every == 0 or report.step == s.steps or stopping
-                if trainer.device == "cpu" or saving or report.evaluation is not None or report.step % LOOK_EVERY == 0:
-                    read()
+                look = trainer.device == "cpu" or report.evaluation is not None or report.step % LOOK_EVERY == 0
+                rows = read() if look or saving else []
                 if saving:
                     directory.save(trainer, is_best)
+                for row in rows:  # after the checkpoint: a reader that has left costs no step
+                    show(row)
                 if stopping and report.step < s.steps:
                     raise Interrupted(f"stopped after step {report.step}; go on with --resume")
         except NotFinite:
-            read()  # those steps went well
+            for row in read():  # those steps went well
+                show(row)
             raise
 
 

@@ -22,9 +22,9 @@ def free_port():
         return trial.getsockname()[1]
 
 
-def answer(port, host):
+def answer(port, host, **headers):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("GET", "/", headers={"Host": host})
+    connection.request("GET", "/", headers={"Host": host, **headers})
     response = connection.getresponse()
     return response.status, response.read().decode("utf-8", "replace")
 
@@ -56,6 +56,16 @@ def test_it_answers_to_its_own_name_only(port):
     assert status == 200 and "tinygrad_attn play" in text
     assert answer(port, f"localhost:{port}")[0] == 200
     assert answer(port, "evil.example")[0] == 400
+
+
+def test_another_page_in_the_browser_may_not_read_or_drive_it(port):
+    own = f"127.0.0.1:{port}"
+    assert answer(port, own, Origin=f"http://{own}")[0] == 200
+    for origin in ("https://evil.example", "http://127.0.0.1:1", "null"):
+        assert answer(port, own, Origin=origin)[0] == 403
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+        key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+        assert answer(port, own, Origin=origin, **upgrade, **key)[0] == 403
 
 
 def test_it_listens_on_the_loopback_only(port):
