@@ -48,7 +48,9 @@ class watch:
             raise TypeError("watch: expected at most one Module, and patterns of names, such as '*.scores'")
         self._model, self._patterns, self._heads = models[0] if models else None, patterns or ("*",), heads
         self._all = not patterns
-        self._matches = lru_cache(None)(lambda path: any(fnmatchcase(path, pattern) for pattern in self._patterns))
+        self._matches = lru_cache(None)(
+            partial(_is_asked_for, tuple(self._patterns))
+        )  # (not self: a watch is no cycle)
         self.seen = Seen(self._patterns, dead)
         self._open: dict[tuple[int, str], AttentionCall] = {}  # (thread, prefix) -> the call that runs there
         self._removers: list[Callable[[], None]] = []
@@ -63,8 +65,10 @@ class watch:
 
     def __exit__(self, kind: Any, *rest: object) -> None:
         self._switch.__exit__()
+        del self._switch  # it knows this watch: nothing that was seen waits for the garbage collector
         for remove in self._removers:
             remove()
+        self._removers.clear()
         if kind is None:
             for pattern in () if self._all and self.seen.passed else self._patterns:
                 if not any(fnmatchcase(path, pattern) for path in self.seen.captures):
@@ -128,3 +132,7 @@ def _made_at(tensor: Tensor) -> str:
     import sys
 
     return describe(*calling_line(sys._getframe(2)))
+
+
+def _is_asked_for(patterns: tuple[str, ...], path: str) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)

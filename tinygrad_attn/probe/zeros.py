@@ -10,17 +10,20 @@ An entry that reads 0 is one of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..attention.fused_op import fused_attention
 from ..autodiff.arrays import module_of, to_host
 from ..autodiff.graph import Node
 from ..autodiff.mode import enable_grad, watching
+from ..autodiff.ops.activation import sigmoid, tanh
+from ..autodiff.ops.elementwise import exp
 from ..autodiff.ops.mask import masked_fill
-from ..autodiff.ops.softmax import softmax
+from ..autodiff.ops.reduce import logsumexp
+from ..autodiff.ops.softmax import log_softmax, softmax
 from ..autodiff.tensor import Tensor
 from ..autodiff.walk import gradients_at
 from .nodes import node_of, ordered, pull
@@ -157,7 +160,7 @@ def _wide(order: list[Node], seed: Any, wanted: set[Node]) -> dict[Node, Any]:
         if node in wanted:
             found[node] = gradient + lost
         with np.errstate(all="ignore"):
-            if node.op is fused_attention.op:
+            if node.op.reference is not None:
                 contributions = _through_reference(node, gradient + lost)
             else:
                 contributions = pull(node, gradient + lost, residuals=_wide_residuals(node))
@@ -171,7 +174,7 @@ def _wide(order: list[Node], seed: Any, wanted: set[Node]) -> dict[Node, Any]:
 
 
 def _through_reference(node: Node, gradient: Any) -> list[Any]:
-    """Fused attention: its explicit form, made again in float64, where each weight and mask is seen."""
+    """A fused operation: its reference, made again in float64, where each weight and mask is seen."""
     op, values, inputs = node.op, dict(node.saved), dict(node.inputs)
     assert op.reference is not None
     for name, parent in inputs.items():
@@ -185,7 +188,7 @@ def _through_reference(node: Node, gradient: Any) -> list[Any]:
 
 
 def _wide_residuals(node: Node) -> Any:
-    """What the rules saved, in float64; a softmax's zeros lifted."""
+    """What the rules saved, in float64; what had underflowed in it, lifted."""
 
     def wide(value: Any) -> Any:
         if isinstance(value, tuple):
@@ -195,15 +198,36 @@ def _wide_residuals(node: Node) -> Any:
         return value.astype(np.float64) if getattr(getattr(value, "dtype", None), "kind", "") == "f" else value
 
     residuals = wide(node.residuals)
-    if node.op is softmax.op and residuals[0] is not None:
-        p, *rest = residuals[0]
-        residuals = ((_lifted(p, node.inputs[0][1]), *rest),)
-    return residuals
+    lift = _LIFTS.get(node.op)
+    return residuals if lift is None or residuals[0] is None else (lift(node, *residuals[0]),)
 
 
-def _lifted(p: Any, before: Node | None) -> Any:
+def _softmax_lifted(node: Node, p: Any, *rest: Any) -> tuple[Any, ...]:
     """Weights whose zeros are lifted, except where the operation before softmax was a mask."""
-    module, hidden = module_of(p), False
+    module, hidden, before = module_of(p), False, node.inputs[0][1]
     if before is not None and before.op is masked_fill.op and "mask" in before.saved:
         hidden = module.asarray(before.saved["mask"]).astype(bool)
-    return module.where((p == 0) & ~module.asarray(hidden), _LIFT, p)
+    return (module.where((p == 0) & ~module.asarray(hidden), _LIFT, p), *rest)
+
+
+def _log_softmax_lifted(node: Node, out: Any, axis: int) -> tuple[Any, ...]:
+    """log p = 0 hides how far p is from 1: it is the sum of the others."""
+    p = np.exp(to_host(out))
+    others = np.maximum(p.sum(axis=axis, keepdims=True) - p, _LIFT)
+    return module_of(out).asarray(np.where(to_host(out) > -1e-7, -others, to_host(out))), axis
+
+
+def _nearer(x: Any, top: Any) -> Any:
+    """x, no further from `top` than e^-340, which float64 can still write; -inf stays hidden."""
+    return np.where(np.isinf(x), x, np.clip(x, top - 340.0, top + 340.0))
+
+
+# operations whose rules meet a number that had underflowed, also in float64: what they saved -> the same, lifted
+_LIFTS: dict[Any, Callable[..., tuple[Any, ...]]] = {
+    softmax.op: _softmax_lifted,
+    log_softmax.op: _log_softmax_lifted,
+    exp.op: lambda node, out: (np.where(out == 0, _LIFT, out),),
+    tanh.op: lambda node, x: (_nearer(2.0 * x, 0.0) / 2.0,),
+    sigmoid.op: lambda node, x, out: (_nearer(x, 0.0), sigmoid(_nearer(x, 0.0))),
+    logsumexp.op: lambda node, x, axis: (_nearer(x, x.max(axis=axis, keepdims=True)), axis),
+}
