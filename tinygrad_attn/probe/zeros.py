@@ -219,14 +219,15 @@ def _log_softmax_lifted(node: Node, out: Any, axis: int) -> tuple[Any, ...]:
 
 def _nearer(x: Any, top: Any) -> Any:
     """x, no further from `top` than e^-340, which float64 can still write; -inf stays hidden."""
-    return np.where(np.isinf(x), x, np.clip(x, top - 340.0, top + 340.0))
+    module = module_of(x)
+    return module.where(module.isinf(x), x, module.minimum(module.maximum(x, top - 340.0), top + 340.0))
 
 
 # operations whose rules meet a number that had underflowed, also in float64: what they saved -> the same, lifted
 _LIFTS: dict[Any, Callable[..., tuple[Any, ...]]] = {
     softmax.op: _softmax_lifted,
     log_softmax.op: _log_softmax_lifted,
-    exp.op: lambda node, out: (np.where(out == 0, _LIFT, out),),
+    exp.op: lambda node, out: (module_of(out).where(out == 0, _LIFT, out),),
     tanh.op: lambda node, x: (_nearer(2.0 * x, 0.0) / 2.0,),
     sigmoid.op: lambda node, x, out: (_nearer(x, 0.0), sigmoid(_nearer(x, 0.0))),
     logsumexp.op: lambda node, x, axis: (_nearer(x, x.max(axis=axis, keepdims=True)), axis),
