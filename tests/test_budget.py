@@ -9,12 +9,12 @@ from collections import Counter
 
 from sources import code_lines, room, sources
 
-BUDGET = {"framework": 9640, "applications": 3628}
+BUDGET = {"framework": 9644, "applications": 3628}
 APPLICATIONS = {"lab", "pages", "sweep", "cli", "site", "lessons"}
 # fmt: off
 ROOMS = {  # the sizes at the last change of a budget
-    "root": 125, "autodiff": 2645, "attention": 1052, "nn": 689, "optim": 218, "files": 213, "show": 356,
-    "tasks": 288, "probe": 2298, "programs": 968, "train": 788,
+    "root": 125, "autodiff": 2646, "attention": 1052, "nn": 691, "optim": 218, "files": 213, "show": 356,
+    "tasks": 288, "probe": 2299, "programs": 968, "train": 788,
     "lab": 1578, "cli": 870, "pages": 802, "sweep": 378,
 }
 # fmt: on

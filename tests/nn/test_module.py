@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,26 @@ def test_layers_at_their_edges() -> None:
 def test_a_module_without_forward_says_so() -> None:
     with pytest.raises(NotImplementedError, match="Module has no forward method"):
         ta.Module()()
+
+
+@pytest.mark.parametrize("recording", [True, False])
+def test_what_forward_keeps_is_no_parameter(recording) -> None:
+    """Keeping the attention map as an attribute is the commonest idiom; it must not end up in the weights."""
+
+    class Keeps(ta.Module):
+        def __init__(self) -> None:
+            self.W, self.mean = ta.ones((2, 2), requires_grad=True), ta.zeros(2)
+
+        def forward(self, x):
+            self.map = ta.softmax(x @ self.W)
+            self.maps = [self.map]
+            return self.map.sum()
+
+    model = Keeps()
+    names = list(model.state_dict())
+    with contextlib.nullcontext() if recording else ta.no_grad():
+        model(ta.ones((3, 2)))
+    assert list(model.state_dict()) == names == ["W", "mean"] and model.map.shape == (3, 2)
+    Keeps().load_state_dict(model.state_dict())
+    ta.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+    assert model.astype("float64").W.dtype == "float64"

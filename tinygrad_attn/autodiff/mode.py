@@ -18,9 +18,10 @@ class Mode:
     """recording: do operations on tensors build the graph?  scope: path of names ("blocks.0.attn").
     watcher: called with (path, tensor) for each named tensor, or None.
     draws: gives the keys of dropout patterns in place of the seeded generator, or None.
-    listener: called with each operation that runs, or None (see ``listening``)."""
+    listener: called with each operation that runs, or None (see ``listening``).
+    caller: the module whose forward runs, or None."""
 
-    __slots__ = ("recording", "scope", "watcher", "draws", "listener", "outer")
+    __slots__ = ("recording", "scope", "watcher", "draws", "listener", "caller", "outer")
 
     def __init__(
         self,
@@ -29,14 +30,15 @@ class Mode:
         watcher: Any = None,
         draws: Any = None,
         listener: Any = None,
+        caller: Any = None,
         outer: Mode | None = None,
     ) -> None:
         self.recording, self.scope, self.watcher, self.draws = recording, scope, watcher, draws
-        self.listener, self.outer = listener, outer
+        self.listener, self.caller, self.outer = listener, caller, outer
 
     def but(self, **changes: Any) -> Mode:
         """This mode with `changes`; it ends where this one is put back."""
-        made = Mode(self.recording, self.scope, self.watcher, self.draws, self.listener, self)
+        made = Mode(self.recording, self.scope, self.watcher, self.draws, self.listener, self.caller, self)
         for name, value in changes.items():
             setattr(made, name, value)
         return made

@@ -26,15 +26,14 @@ class Module:
 
     training: bool = True
     _scope: str = ""  # this module's name in its parent
+    _results: frozenset[str] = frozenset()  # attributes that were set while forward ran
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no forward method")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._scope:
-            return self.forward(*args, **kwargs)
         now = current()
-        MODE.set(now.but(scope=now.path(self._scope)))
+        MODE.set(now.but(scope=now.path(self._scope) if self._scope else now.scope, caller=self))
         try:
             return self.forward(*args, **kwargs)
         finally:
@@ -42,6 +41,8 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+        if current().caller is self:  # what forward keeps, its attention maps say, is no parameter
+            object.__setattr__(self, "_results", self._results | {name})
         for path, child in _items(name, value):
             if isinstance(child, Module):
                 object.__setattr__(child, "_scope", path)
@@ -49,10 +50,12 @@ class Module:
     # ------------------------------------------------------------------------ walking
 
     def _children(self) -> Iterator[tuple[str, Any]]:
-        """(name, Tensor or Module) for the public attributes, in the order they were made."""
+        """(name, Tensor or Module) for the public attributes, in the order they were made; without results, which are
+        computed tensors, and constants that forward put there."""
         for name, value in vars(self).items():
-            if not name.startswith("_"):
-                yield from _items(name, value)
+            for path, child in () if name.startswith("_") else _items(name, value):
+                if isinstance(child, Module) or (child.is_leaf and (child.requires_grad or name not in self._results)):
+                    yield path, child
 
     def named_modules(self, prefix: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Module]]:
         """This module ("") and every module below it once, with dotted paths; a shared one has the name found first."""
