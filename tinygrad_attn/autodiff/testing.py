@@ -85,7 +85,9 @@ def _compare(
     if bad.any():
         place = np.unravel_index(np.nanargmax(np.where(np.isnan(error), np.inf, error)), error.shape)
         at = tuple(int(i) for i in place)
-        raise AssertionError(f"{what}, index {at}: gradient {ours[place]!r}, central difference {right[place]!r}")
+        got, expected = float(ours[place]), float(right[place])
+        ratio = f", {got / expected:.4g} times as large" if expected else ""
+        raise AssertionError(f"{what}, index {at}: gradient {got:.8g}, central difference {expected:.8g}{ratio}")
 
 
 def _as_float64(a: Any) -> Any:

@@ -14,15 +14,19 @@ from .shared_arguments import add_question, asked, flag
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_question(parser)
-    names = "what to watch (default *.scores)"
-    parser.add_argument("--names", nargs="+", default=["*.scores"], metavar="PATTERN", help=names)
+    names = "what to watch, may be given again (default *.scores)"
+    parser.add_argument("--names", action="append", metavar="PATTERN", help=names)
     flag(parser, "--out", "also write the tables as one HTML file", Path, "FILE")
 
 
 def run(arguments: argparse.Namespace) -> int:
     model, loss = asked(arguments)
     recorder = probe.Recorder(model, every=1, on_alarm=lambda alarm: None)
-    with as_user_error(KeyError, RuntimeError), recorder.at(0), probe.watch(model, *arguments.names) as watched:
+    with (
+        as_user_error(KeyError, RuntimeError),
+        recorder.at(0),
+        probe.watch(model, *(arguments.names or ["*.scores"])) as watched,
+    ):
         loss().backward()
     tables = [watched.table(), recorder.table(), probe.lens(model).table()]
     screen = console()
