@@ -9,13 +9,13 @@ from collections import Counter
 
 from sources import code_lines, room, sources
 
-BUDGET = {"framework": 9644, "applications": 3628}
+BUDGET = {"framework": 9646, "applications": 3632}
 APPLICATIONS = {"lab", "pages", "sweep", "cli", "site", "lessons"}
 # fmt: off
 ROOMS = {  # the sizes at the last change of a budget
-    "root": 125, "autodiff": 2646, "attention": 1052, "nn": 691, "optim": 218, "files": 213, "show": 356,
+    "root": 125, "autodiff": 2648, "attention": 1052, "nn": 691, "optim": 218, "files": 213, "show": 356,
     "tasks": 288, "probe": 2299, "programs": 968, "train": 788,
-    "lab": 1578, "cli": 870, "pages": 802, "sweep": 378,
+    "lab": 1578, "cli": 874, "pages": 802, "sweep": 378,
 }
 # fmt: on
 
